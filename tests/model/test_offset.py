@@ -8,12 +8,8 @@ from hypothesis import strategies as st
 import tinykernel
 from tests.refusals import refused
 from tinykernel.errors import ModelError
-from tinykernel.kinds import Problem
-from tinykernel.kinds.kernels import cells_ahead
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.offset import NARROW, Offset
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.trainset import prepare
 
 
 @given(st.sampled_from(NARROW), st.integers(2, 70), st.integers(1, 3), st.integers(0, 2**32 - 1))
@@ -53,5 +49,3 @@ def test_training_removes_what_tells_nothing():
     given = {"budget": "4KB", "link": False, "random_state": 0, "n_jobs": 1}
     found = tinykernel.train(X, y, groups=group, hop=64, **given).model
     assert [stage.KIND for stage in found.stages] == ["offset", "levels", "kernels", "scale"]
-    data = prepare(X.reshape(n, -1), y, groups=group)[1]
-    assert cells_ahead(Problem(data, TrainerOptions(), (128, 1))).without_mean

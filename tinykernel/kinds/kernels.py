@@ -1,25 +1,26 @@
 """Kernels of signals: counts of windows, and a linear part on these."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tinykernel import progress
-from tinykernel.kinds.kind import Kind, Spec, candidate_of
+from tinykernel.kinds.kind import Kind, RaceTrial, Spec, candidate_of
 from tinykernel.kinds.problem import Problem
 from tinykernel.measure.capacity import MOST_KERNELS
 from tinykernel.model import IntegerModel
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.training.choice import Candidate
+from tinykernel.training.choice import Candidate, choose, joined
 from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.loss import WIDE_TEMPERATURES
 from tinykernel.training.readouts.normal_equations import MOST_INPUTS as MOST_COUNTS
-from tinykernel.training.readouts.normal_equations import held_out_error
+from tinykernel.training.readouts.normal_equations import decided, fit_levels
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.signals.pool import SignalPool
 from tinykernel.training.signals.spectrum import spectrum_of
@@ -37,9 +38,8 @@ _DEFAULT, _DEFAULT_BITS = 256, 4
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.
 # With eight bits, few windows are classified better only where as many kernels fit.
 _BITS, _MOST_BITS, _FEW_KERNELS = (4, 2), 8, 16
-# Cells that compete with one, counts of each in the comparison, and a ratio of squared errors at
-# which more cells are ahead.
-_CELLS, _COMPARED_COUNTS, _AHEAD = 16, 1024, 0.98
+# Cells that compete with one, and counts of each in the comparison.
+_CELLS, _COMPARED_COUNTS = 16, 1024
 # Cells take the room of kernels, of which a small budget has too few.
 _LEAST_FLASH = 4096
 
@@ -87,16 +87,18 @@ class KernelsKind(Kind[KernelsSpec]):
         inputs = [spectrum is not None]
         if spectrum is not None and options.spectrum == "auto" and is_open:
             inputs.append(False)
-        return [self._spec(problem, width, on) for on in inputs for width in bits]
+        return [
+            self._spec(problem, width, on, settings)
+            for on in inputs
+            for settings in _layouts(problem, on)
+            for width in bits
+        ]
 
-    def _spec(self, problem: Problem, bits: int, on_spectrum: bool) -> KernelsSpec:
+    def _spec(
+        self, problem: Problem, bits: int, on_spectrum: bool, settings: KernelSettings
+    ) -> KernelsSpec:
         """Return the spec of the most kernels."""
         options = problem.options
-        settings = KernelSettings(cells=2 if on_spectrum else 1)
-        if options.cells != "auto":
-            settings = replace(settings, cells=int(options.cells))
-        elif _chooses_cells(problem) and not on_spectrum:
-            settings = problem.once(cells_ahead)
         n = options.n_kernels or _DEFAULT
         if problem.limits is not None and options.n_kernels is None:
             n = MOST_KERNELS["spectrum" if on_spectrum else "stream" if options.hop else "signal"]
@@ -118,16 +120,40 @@ class KernelsKind(Kind[KernelsSpec]):
                 f"no spectrum: the budget leaves room for fewer than {_FEW_KERNELS} kernels",
                 stacklevel=2,
             )
-            sized = [spec for spec in sized if not spec.on_spectrum]
+        by_layout: dict[tuple[int, bool], list[KernelsSpec]] = {}
+        for spec in sized:
+            by_layout.setdefault((spec.cells, spec.without_mean), []).append(spec)
+        widest = [self._widest(specs, problem) for specs in by_layout.values()]
+        # Few kernels of many cells tell less than one would of all.
+        enough = [spec for spec in widest if spec.n_kernels >= _FEW_KERNELS]
+        return enough or widest[:1]
+
+    def _widest(self, sized: Sequence[KernelsSpec], problem: Problem) -> KernelsSpec:
+        """Return the spec of the widest weights that leave enough kernels, else of the most."""
         if problem.options.linear == "auto":
-            most = {on: self._spec(problem, _MOST_BITS, on).n_kernels for on in (False, True)}
+            most = self._spec(problem, _MOST_BITS, sized[0].on_spectrum, sized[0].settings)
             sized = [
-                spec
-                for spec in sized
-                if spec.bits < _MOST_BITS or spec.n_kernels == most[spec.on_spectrum]
+                spec for spec in sized if spec.bits < _MOST_BITS or spec.n_kernels == most.n_kernels
             ]
         enough = [spec for spec in sized if spec.n_kernels >= _FEW_KERNELS]
-        return enough[:1] or sorted(sized, key=lambda spec: -spec.n_kernels)[:1]
+        return enough[0] if enough else max(sized, key=lambda spec: spec.n_kernels)
+
+    def tune(self, specs: Sequence[KernelsSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
+        """Compare numbers of cells by fits to some windows, whose kernels are not chosen."""
+        folds = problem.once(_few_windows).folds
+        if len(specs) < 2 or not folds:
+            return
+        candidates = list[Candidate]()
+        for number, spec in enumerate(specs):
+            progress.report("choosing cells", number, len(specs))
+            candidates.append(_judged_in_short(spec, problem))
+        progress.report("choosing cells", len(specs), len(specs))
+        few = problem.once(_few_windows)
+        out = np.concatenate([fold.outside for fold in folds])
+        groups = None if few.groups is None else few.groups[out]
+        choice = choose(candidates, few.weight[out], groups)
+        best = choice.chosen
+        yield [RaceTrial(specs[best], choice.losses[best], choice.scores[best])]
 
     def skeleton(self, spec: KernelsSpec, problem: Problem) -> IntegerModel:
         """Return random kernels with random weights."""
@@ -172,39 +198,58 @@ def _chooses_cells(problem: Problem) -> bool:
     return is_large and len(problem.data.X) > FEW_WINDOWS and shape[0] >= 4 * _CELLS
 
 
-def cells_ahead(problem: Problem) -> KernelSettings:
-    """Return the settings of cells that classify held-out windows or groups better.
+def _layouts(problem: Problem, on_spectrum: bool) -> list[KernelSettings]:
+    """Return the settings of cells that compete."""
+    if problem.options.cells != "auto":
+        return [KernelSettings(cells=int(problem.options.cells))]
+    if on_spectrum:
+        return [KernelSettings(cells=2)]
+    layouts = [KernelSettings()]
+    if _chooses_cells(problem):
+        layouts.append(KernelSettings(cells=_CELLS))
+        if problem.data.raw_dtype in NARROW:
+            layouts.append(KernelSettings(cells=_CELLS, without_mean=True))
+    return layouts
 
-    16 cells compete with one, and where these are ahead windows less their means with those.
-    """
-    data, options, shape = problem.data, problem.options, problem.shape
-    assert shape is not None
-    data = replace(data, X=data.X[:, : shape[0] * shape[1]])
+
+@dataclass(frozen=True, eq=False)
+class _FewWindows:
+    """Windows of short fits, as many of each class, and folds of these."""
+
+    rows: NDArray[np.int64]
+    weight: NDArray[np.float32]
+    groups: NDArray[np.int64] | None
+    folds: list[Fold]
+
+
+def _few_windows(problem: Problem) -> _FewWindows:
+    data = problem.data
     rows, weight = some_rows(data.targets(), data.weight, RANKING_WINDOWS)
     groups = None if data.groups is None else data.groups[rows]
-    folds = trial_folds(data.codes[rows], groups, 0)
-    choices = [KernelSettings(), KernelSettings(cells=_CELLS)]
-    if data.raw_dtype in NARROW:
-        choices.append(KernelSettings(cells=_CELLS, without_mean=True))
-    best, least = choices[0], np.inf
-    for number, settings in enumerate(choices if folds else []):
-        progress.report("choosing cells", number, len(choices))
-        if settings.without_mean and best.cells == 1:
-            break
-        windows = data
-        if settings.without_mean:
-            grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
-            windows = replace(data, X=Offset().run(data.X, grid), raw_dtype="int32")
-        # Of all windows: a channel may vary in few of them.
-        scaler = signal_scaler(windows.X, windows.raw_dtype, shape)
-        windows = replace(windows, X=windows.X[rows], codes=windows.codes[rows])
-        plan = signal_plan(options, settings, shape, len(rows))
-        bits = min(plan.level_bits, scaler.bits)
-        plan = replace(plan, n_pool=_COMPARED_COUNTS // plan.cells, level_bits=bits)
-        targets = windows.targets()
-        pool = SignalPool(windows.X, (shape[0], shape[1]), scaler, targets, weight, plan)
-        error = held_out_error(pool.inputs, 2 * targets - 1, weight, folds)
-        if error < _AHEAD * least:
-            best, least = settings, error
-    progress.report("choosing cells", len(choices), len(choices))
-    return best
+    return _FewWindows(rows, weight, groups, trial_folds(data.codes[rows], groups, 0))
+
+
+def _judged_in_short(spec: KernelsSpec, problem: Problem) -> Candidate:
+    """Fit the counts of drawn kernels inside folds, and judge them outside."""
+    data, shape, few = problem.data, problem.shape, problem.once(_few_windows)
+    assert shape is not None
+    windows = replace(data, X=data.X[:, : shape[0] * shape[1]])
+    if spec.without_mean:
+        grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
+        windows = replace(windows, X=Offset().run(windows.X, grid), raw_dtype="int32")
+    # Of all windows: a channel may vary in few of them.
+    scaler = signal_scaler(windows.X, windows.raw_dtype, shape)
+    plan = signal_plan(problem.options, spec.settings, shape, len(few.rows))
+    bits = min(plan.level_bits, scaler.bits)
+    plan = replace(plan, n_pool=_COMPARED_COUNTS // plan.cells, level_bits=bits)
+    targets, codes = data.targets()[few.rows], data.codes[few.rows]
+    pool = targets, few.weight, plan
+    inputs = SignalPool(windows.X[few.rows], (shape[0], shape[1]), scaler, *pool).inputs
+    parts = []
+    for fold in few.folds:
+        inside, out = fold.inside, fold.outside
+        rows = inputs[inside], 2 * targets[inside] - 1, few.weight[inside]
+        decisions = decided(fit_levels(*rows, [], spec.bits).stored, inputs[out])
+        truth = codes[out], few.weight[out]
+        parts.append(Candidate.of(str(spec), decisions, *truth, temperatures=WIDE_TEMPERATURES))
+    return joined(parts)

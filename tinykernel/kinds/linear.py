@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +17,28 @@ from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.options import LINEAR_BITS
-from tinykernel.training.readouts.blend import blend_ahead, blended
-from tinykernel.training.readouts.linear import LinearLearner
+from tinykernel.training.readouts.blend import FEWEST_BITS, blended
+from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
 from tinykernel.training.readouts.linear_training import (
     fit_linear,
     linear_of_table,
-    may_blend,
     ridge_levels,
     table_recipe,
 )
 from tinykernel.training.readouts.normal_equations import decided
 from tinykernel.training.result import TrainingResult
+from tinykernel.training.threads import side_by_side
 
-# Ridge regression with more inputs takes long.
-_MOST_INPUTS = 1024
+# Normal equations of more inputs or rows take long.
+_MOST_INPUTS, _MOST_ROWS = 1024, 1 << 20
 # Folds of a short training, and its share of the epochs.
 _TRIAL_FOLDS, _TRIAL_SHARE = 2, 0.25
+_Rows: TypeAlias = tuple[NDArray[Any], NDArray[np.float32], NDArray[np.float32]]
+_IN_WORDS = {
+    "gradient": "",
+    "blend": ", blended with discriminants",
+    "ridge": ", ridge regression",
+}
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,8 @@ class LinearSpec(Spec):
     """The bits of a linear part, and how it is learned."""
 
     bits: int = 8  # {2, 4, 8}
-    #: "gradient": as it is stored, by gradients; "ridge": rounded ridge regression of values.
+    #: "gradient": as it is stored, by gradients; "blend": that, blended with discriminants;
+    #: "ridge": rounded ridge regression of values.
     solver: str = "gradient"
     #: One scaler for each input, or "global" for all, which takes no table.
     scaler_scope: str = "auto"
@@ -47,8 +55,7 @@ class LinearSpec(Spec):
     def __str__(self) -> str:
         """Describe it in words."""
         scope = "" if self.scaler_scope == "auto" else ", one scale"
-        solver = "" if self.solver == "gradient" else ", ridge regression"
-        return f"linear part of {self.bits} bits{solver}{scope}"
+        return f"linear part of {self.bits} bits{_IN_WORDS[self.solver]}{scope}"
 
 
 class LinearKind(Kind[LinearSpec]):
@@ -56,6 +63,8 @@ class LinearKind(Kind[LinearSpec]):
 
     name: ClassVar[str] = "linear"
     cost: ClassVar[int] = 0
+    # What is no finalist has no long trainings of blends.
+    behind: ClassVar[tuple[float, ...]] = (1.5, 1.5)
 
     def applies(self, problem: Problem) -> str:
         """Refuse inputs that are no rows of tables, and options that exclude it."""
@@ -102,40 +111,79 @@ class LinearKind(Kind[LinearSpec]):
         return separate or sized
 
     def tune(self, specs: Sequence[LinearSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
-        """Compare widths and solvers."""
+        """Compare widths and solvers by short trainings; then each with its blend, by whole ones.
+
+        A short training overrates a blend, which has to be ahead by one standard error.
+        """
         folds = problem.folds[-_TRIAL_FOLDS:]
-        trials = []
-        for spec in specs:
-            judged = joined([self.judge(spec, problem, fold, _TRIAL_SHARE) for fold in folds])
-            weight = problem.data.weight[np.concatenate([fold.outside for fold in folds])]
-            loss = float(np.average(judged.losses, weights=weight))
-            trials.append(RaceTrial(spec, loss, judged.score))
-        yield [min(trials, key=lambda trial: trial.loss)]
+        judged = self._judged(specs, problem, folds, _TRIAL_SHARE)
+        yield [_best(specs, judged, problem, folds)]
+        alone = [spec for spec in specs if _may_blend(spec, problem)]
+        blends = [replace(spec, solver="blend") for spec in alone]
+        judged = self._judged(alone, problem, folds, 1.0)
+        winners = list(alone)
+        for place, other in enumerate(self._judged(blends, problem, folds, 1.0)):
+            if problem.choose([judged[place], replace(other, cost=1)], folds).chosen:
+                winners[place], judged[place] = blends[place], other
+        if winners:
+            yield [_best(winners, judged, problem, folds)]
+
+    def _judged(
+        self, specs: Sequence[LinearSpec], problem: Problem, folds: Sequence[Fold], share: float
+    ) -> list[Candidate]:
+        """Judge trainings inside folds, side by side."""
+        alone, n = problem.alone(), len(folds)
+        tasks = [partial(self.judge, spec, alone, fold, share) for spec in specs for fold in folds]
+        parts = side_by_side(tasks, problem.n_threads)
+        return [joined(parts[first : first + n]) for first in range(0, len(parts), n)]
 
     def judge(self, spec: LinearSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
         """Train inside a fold."""
-        inputs = _inputs(problem, spec.scaler_scope)[1]
-        data, inside = problem.data, fold.inside
-        rows = inputs[inside], data.targets()[inside], data.weight[inside]
-        others, recipe = inputs[fold.outside], table_recipe(data, problem.options, spec.bits)
-        decisions: NDArray[np.float32]
+        others = _inputs(problem, spec.scaler_scope)[1][fold.outside]
         if spec.solver == "ridge":
-            groups = None if data.groups is None else data.groups[inside]
-            folds = trial_folds(data.codes[inside], groups, recipe.seed)
+            rows, recipe = _rows(problem, spec.bits, spec.scaler_scope, fold)
+            inside = problem.data.of(fold.inside)
+            folds = trial_folds(inside.codes, inside.groups, recipe.seed)
             decisions = decided(ridge_levels(*rows, folds, spec.bits), others)
         else:
-            recipe = replace(recipe, n_threads=1, epochs=max(1, round(share * recipe.epochs)))
-            learner = LinearLearner(*rows, recipe)
-            run_epochs(learner, recipe.epochs, stage=None)
-            is_blended = problem.once(_blend, spec.bits, spec.scaler_scope)
-            decisions = decided(blended(learner), others) if is_blended else learner.decide(others)
+            learner = problem.once(_learned, spec.bits, spec.scaler_scope, fold, share)
+            is_blend = spec.solver == "blend"
+            decisions = decided(blended(learner), others) if is_blend else learner.decide(others)
         return candidate_of(spec, decisions, problem, fold)
 
     def fit(self, spec: LinearSpec, problem: Problem) -> TrainingResult:
         """Train a linear part."""
-        blend = problem.once(_blend, spec.bits, spec.scaler_scope)
-        settings: dict[str, Any] = {"scope": spec.scaler_scope, "ridge": spec.solver == "ridge"}
-        return fit_linear(problem.data, problem.options, spec.bits, blend, **settings)
+        return fit_linear(
+            problem.data, problem.options, spec.bits, spec.solver, scope=spec.scaler_scope
+        )
+
+
+def _best(
+    specs: Sequence[LinearSpec],
+    candidates: Sequence[Candidate],
+    problem: Problem,
+    folds: Sequence[Fold],
+) -> RaceTrial:
+    """Return the trial of the least loss."""
+    choice = problem.choose(candidates, folds)
+    best = choice.chosen
+    return RaceTrial(specs[best], choice.losses[best], choice.scores[best])
+
+
+def _rows(problem: Problem, bits: int, scope: str, fold: Fold) -> tuple[_Rows, LinearRecipe]:
+    """Return inputs, targets and weights inside a fold, and how they are learned."""
+    data, inside, inputs = problem.data, fold.inside, _inputs(problem, scope)[1]
+    rows = inputs[inside], data.targets()[inside], data.weight[inside]
+    return rows, table_recipe(data, problem.options, bits)
+
+
+def _learned(problem: Problem, bits: int, scope: str, fold: Fold, share: float) -> LinearLearner:
+    """Train inside a fold by gradients."""
+    rows, recipe = _rows(problem, bits, scope, fold)
+    recipe = replace(recipe, n_threads=1, epochs=max(1, round(share * recipe.epochs)))
+    learner = LinearLearner(*rows, recipe)
+    run_epochs(learner, recipe.epochs, stage=None)
+    return learner
 
 
 def _inputs(problem: Problem, scope: str) -> tuple[Scale, NDArray[Any]]:
@@ -149,12 +197,8 @@ def _quantized(problem: Problem, scope: str) -> tuple[Scale, NDArray[Any]]:
     return scaler, scaler.quantize(data.X)
 
 
-def _blend(problem: Problem, bits: int, scope: str) -> bool | None:
-    """Whether weights are blended; None without groups: it is decided for the chosen model."""
-    data, options = problem.data, problem.options
-    if data.groups is None or not may_blend(data, options):
-        return None
-    learner = LinearLearner(
-        _inputs(problem, scope)[1], data.targets(), data.weight, table_recipe(data, options, bits)
-    )
-    return blend_ahead(learner, data.groups)
+def _may_blend(spec: LinearSpec, problem: Problem) -> bool:
+    """Whether a blend may be ahead: of classes, where rounding does not lose more than it gains."""
+    n, n_inputs = problem.data.X.shape
+    is_small = n_inputs <= _MOST_INPUTS and n <= _MOST_ROWS
+    return not problem.of_values and spec.bits >= FEWEST_BITS and is_small

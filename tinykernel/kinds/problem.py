@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from tinykernel.measure.report import Report
 from tinykernel.model import IntegerModel
 from tinykernel.model.stages.frame import Frame
 from tinykernel.text import count
+from tinykernel.training.choice import Candidate, Choice, choose
 from tinykernel.training.folds import Fold, final_fold, trial_folds
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.effort import Effort
@@ -117,6 +118,14 @@ class Problem:
     def final(self) -> Fold:
         """Rows that chose nothing, held out to compare finalists."""
         return self.once(_final_fold)
+
+    def choose(
+        self, candidates: Sequence[Candidate], folds: Sequence[Fold], margin: float = 1.0
+    ) -> Choice:
+        """Choose by the losses outside all folds; see `tinykernel.training.choice.choose`."""
+        data, out = self.data, np.concatenate([fold.outside for fold in folds])
+        groups = None if data.groups is None else data.groups[out]
+        return choose(candidates, data.weight[out], groups, margin=margin, of_values=self.of_values)
 
     @cached_property
     def sample(self) -> TrainSet:

@@ -19,7 +19,7 @@ from tinykernel.errors import OptionError
 from tinykernel.kinds.kind import AnyKind, RaceTrial, Spec
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.sizing import no_room, sized
-from tinykernel.training.choice import Candidate, Choice, choose, joined
+from tinykernel.training.choice import Candidate, Choice, joined
 from tinykernel.training.folds import Fold
 from tinykernel.training.threads import side_by_side
 
@@ -295,11 +295,8 @@ class _Race:
         tasks: Sequence[tuple[AnyKind, Spec, float]] = (),
     ) -> Choice:
         """Choose by the losses outside all folds."""
-        data, out = self.problem.data, np.concatenate([fold.outside for fold in folds])
         if tasks:
             costs = [kind.cost_for(spec, self.problem) for kind, spec, _ in tasks]
             pairs = zip(candidates, costs, strict=True)
             candidates = [replace(candidate, cost=cost) for candidate, cost in pairs]
-        groups = None if data.groups is None else data.groups[out]
-        of_values = self.problem.of_values
-        return choose(candidates, data.weight[out], groups, margin=margin, of_values=of_values)
+        return self.problem.choose(candidates, folds, margin)

@@ -1,23 +1,21 @@
 """Blends of learned weights with discriminants: their choice, and what they decide."""
 
-from dataclasses import replace
-from unittest.mock import Mock
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.exceptions import ConvergenceWarning
 
 from tinykernel import Classifier
-from tinykernel.training.choice import joined
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
-from tinykernel.training.readouts import blend, linear_training, normal_equations
-from tinykernel.training.readouts.blend import blend_ahead, blended
+from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readouts import normal_equations
+from tinykernel.training.readouts.blend import blended
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
+from tinykernel.training.readouts.linear_training import fit_linear
 from tinykernel.training.readouts.normal_equations import LIKELY, fit_discriminants
+from tinykernel.training.trainset import prepare
 
 
 def clouds(n_classes: int, n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -67,13 +65,20 @@ def test_products_of_many_inputs_of_16_bits_stay_exact() -> None:
     assert ((fit.fitted(rows)[:, 0] > 0) == codes).all()
 
 
+def chosen(rows: np.ndarray, codes: np.ndarray, **fitted: object) -> str:
+    """Return the linear part that `select` takes, in words."""
+    options = {"model": "linear", "linear": 8, "epochs": 20, "random_state": 0}
+    model = Classifier(**options).fit(rows, codes, **fitted)
+    return str(model.search_["chosen"])
+
+
 def test_a_blend_is_taken_where_it_is_ahead() -> None:
     """Few rows of clouds have one; rows that discriminants cannot tell apart have none."""
     rows, codes = clouds(6, 240, 30, 1)
-    learner = learned(rows, codes, 6)
     groups = np.random.default_rng(0).integers(0, 12, 240)
-    assert blend_ahead(learner, None)
-    assert blend_ahead(learner, groups)
+    assert "blended" in chosen(rows, codes)
+    assert "blended" in chosen(rows, codes, groups=groups)
+    learner = learned(rows, codes, 6)
     levels, unit, offset = blended(learner)
     fresh, truth = clouds(6, 6000, 30, 1)
     fresh, truth = fresh[240:], truth[240:]
@@ -84,43 +89,25 @@ def test_a_blend_is_taken_where_it_is_ahead() -> None:
     truth = np.arange(400) % 2
     rows = np.where(rng.random(400) < 0.1, 127, 2)[:, None] * (2 * truth[:, None] - 1)
     rows = np.hstack([rows, rng.integers(-100, 100, (400, 3))]).astype(np.int8)
-    assert not blend_ahead(learned(rows, truth, 2), None)
-
-
-def test_interrupting_the_comparison_keeps_learned_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C after the training must not lose it, and the model says that it was interrupted."""
-    rows, codes = clouds(3, 90, 8, 0)
-    options = {"model": "linear", "linear": 8, "epochs": 5, "random_state": 0}
-    quick = Classifier(**options, effort="quick").fit(rows, codes)
-    monkeypatch.setattr(linear_training, "blend_ahead", Mock(side_effect=KeyboardInterrupt))
-    with pytest.warns(ConvergenceWarning, match="after 5 epochs; the best model so far is used"):
-        model = Classifier(**options).fit(rows, codes)
-    assert (model.decision_function(rows) == quick.decision_function(rows)).all()
-
-
-def test_a_blend_keeps_its_lead_when_rounded_to_two_bits() -> None:
-    """A blend is judged as it is rounded, not in floats."""
-    rows, codes = clouds(6, 240, 30, 1)
-    assert not blend_ahead(learned(rows, codes, 6, bits=2), None)
+    assert "blended" not in chosen(rows, truth)
 
 
 def test_ctrl_c_ends_the_rounding_of_a_blend(monkeypatch: pytest.MonkeyPatch) -> None:
     """The best step so far is no blend that was judged: learned weights are kept, and said so."""
-    rows, codes = clouds(6, 240, 30, 1)
-    options = {"model": "linear", "linear": 8, "epochs": 20, "random_state": 0}
-    quick = Classifier(**options, effort="quick").fit(rows, codes)
+    data = prepare(*clouds(6, 240, 30, 1))[1]
+    known = data, TrainerOptions(epochs=20, random_state=0), 8
     plane, left = normal_equations._nearest_plane, iter(range(3))
 
-    def interrupted(*known: object) -> object:
+    def interrupted(*arguments: object) -> object:
         if next(left, None) is None:
             raise KeyboardInterrupt
-        return plane(*known)
+        return plane(*arguments)
 
-    monkeypatch.setattr(linear_training, "blend_ahead", lambda *_: True)
     monkeypatch.setattr(normal_equations, "_nearest_plane", interrupted)
-    with pytest.warns(ConvergenceWarning, match="the best model so far is used"):
-        model = Classifier(**options).fit(rows, codes)
-    assert (model.decision_function(rows) == quick.decision_function(rows)).all()
+    result = fit_linear(*known, "blend")
+    assert result.history.interrupted
+    assert len(result.history.epochs) == 20
+    assert result.machine.fingerprint() == fit_linear(*known).machine.fingerprint()
 
 
 def test_a_class_in_one_group_alone_makes_a_finite_blend() -> None:
@@ -133,7 +120,6 @@ def test_a_class_in_one_group_alone_makes_a_finite_blend() -> None:
         assert np.isfinite(blended(learner)[2]).all()
         inside = learned(rows[codes != alone], codes[codes != alone], 4)
         assert np.array_equal(blended(inside)[0], inside.stored()[0])
-        blend_ahead(learner, parted)
         options = {"model": "linear", "linear": 8, "epochs": 5}
         model = Classifier(**options, random_state=0).fit(rows, codes, groups=parted)
         assert np.isfinite(model.decision_function(rows)).all()
@@ -156,13 +142,3 @@ def test_weights_of_any_size_keep_products_exact() -> None:
     targets = targets_of(codes, 2)
     fits = [fit_discriminants(rows, codes, targets, np.full(3000, n))[0] for n in (1.0, 64.0)]
     assert np.allclose(*(fit.fitted(rows) for fit in fits))
-
-
-def test_a_blend_is_at_least_as_accurate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A blend of less log loss that is less accurate, as of mushroom, is not taken."""
-    rows, codes = clouds(6, 240, 30, 1)
-    learner = learned(rows, codes, 6)
-    for scores, ahead in (((0.9, 0.9), True), ((0.9, 0.8), False)):
-        left = iter(scores)
-        monkeypatch.setattr(blend, "joined", lambda parts: replace(joined(parts), score=next(left)))  # noqa: B023
-        assert blend_ahead(learner, None) == ahead

@@ -13,7 +13,7 @@ from tests.refusals import refused
 from tinykernel import Classifier, progress
 from tinykernel.errors import DataError, OptionError
 from tinykernel.kinds import Problem
-from tinykernel.kinds.kernels import cells_ahead
+from tinykernel.kinds.kernels import KernelsKind, KernelsSpec
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.training.inputs import choose_scaler
@@ -76,6 +76,15 @@ def places(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.rint(X).astype(np.int16), y, group
 
 
+def cells_of(X: np.ndarray, y: np.ndarray, *weight: np.ndarray, **rows: object) -> int:
+    """Return how many cells short fits choose, of those that compete."""
+    data = prepare(X.reshape(len(X), -1), y, *weight, **rows)[1]
+    problem = Problem(data, TrainerOptions(random_state=0), X.shape[1:])
+    specs = [KernelsSpec(n_kernels=64 // cells, cells=cells) for cells in (1, 16)]
+    trials = [trial for best in KernelsKind().tune(specs, problem) for trial in best]
+    return trials[0].spec.cells if trials else 1
+
+
 @pytest.mark.slow
 def test_cells_are_chosen_where_the_place_matters(waves):
     """Protects that `train` finds by groups left out when counts need cells, and what is refused.
@@ -87,14 +96,11 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     assert trained.model.find(Kernels).cells == (16, 1)
     assert trained.trainings == 1
     assert trained.sizes.flash > 3500
-    data = prepare(waves[0].reshape(-1, 128), waves[1])[1]
-    assert cells_ahead(Problem(data, TrainerOptions(random_state=0), (64, 2))).cells == 1
+    assert cells_of(waves[0], waves[1]) == 1
     later = waves[1] > 0  # nothing can be held out of two groups of a class each
-    halves = prepare(waves[0].reshape(-1, 128), later, groups=later)[1]
-    assert cells_ahead(Problem(halves, TrainerOptions(random_state=0), (64, 2))).cells == 1
-    flat, heavy = X.reshape(len(X), -1), np.full(len(X), 1e6)  # once an error
-    weighted = prepare(flat, y, heavy, groups=group)[1]
-    assert cells_ahead(Problem(weighted, TrainerOptions(), (256, 1))).cells == 16
+    assert cells_of(waves[0], later, groups=later) == 1
+    heavy = np.full(len(X), 1e6)  # once an error
+    assert cells_of(X, y, heavy, groups=group) == 16
     for cells, said in ((121, "too many for windows of 256"), (256, "give 1 to 255")):
         with pytest.raises(OptionError, match=said):
             Classifier(cells=cells).fit(X, y)
@@ -197,8 +203,7 @@ def test_a_channel_that_rarely_varies_is_used():
     X = np.zeros((650, 64, 2), np.int16)
     X[:, :, 0] = rng.normal(0, 100, (650, 64))
     X[-1, 5, 1] = 500
-    data = prepare(X.reshape(-1, 128), np.arange(650) % 2)[1]
-    assert cells_ahead(Problem(data, TrainerOptions(random_state=0), (64, 2))).cells in (1, 16)
+    assert cells_of(X, np.arange(650) % 2) in (1, 16)
 
 
 def test_chosen_kernels_do_not_hide_that_labels_are_random():

@@ -19,7 +19,7 @@ from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import History, run_epochs
 from tinykernel.training.loss import row_losses, share_right
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.blend import BlendRecipe, blend_ahead, blended
+from tinykernel.training.readouts.blend import BlendRecipe, blended
 from tinykernel.training.readouts.linear import (
     LinearLearner,
     LinearRecipe,
@@ -118,11 +118,6 @@ def table_recipe(data: TrainSet, options: TrainerOptions, bits: int) -> LinearRe
     return replace(recipe, dropout=linear_dropout(data.X.shape[1]))
 
 
-def may_blend(data: TrainSet, options: TrainerOptions) -> bool:
-    """Whether a blend may be compared: not of values, nor with copies, which are in all folds."""
-    return data.quantity is None and not data.n_varied and options.effort != "quick"
-
-
 def ridge_levels(
     inputs: NDArray[Any], targets: _Floats, weight: _Floats, folds: Sequence[Fold], bits: int
 ) -> Levels:
@@ -146,21 +141,20 @@ def fit_linear(
     data: TrainSet,
     options: TrainerOptions,
     bits: int,
-    blend: bool | None = None,
+    solver: str = "gradient",
     *,
     scope: str = "auto",
-    ridge: bool = False,
 ) -> TrainingResult:
     """Train a linear part on the quantized inputs of a table.
 
-    `blend` says whether it is blended (`blend_ahead`); None decides it after the training. `ridge`
-    is for values with squared errors.
+    Its solver is "gradient"; "blend", which blends that with discriminants; or "ridge" for values
+    with squared errors.
     """
     recipe = table_recipe(data, options, bits)
     rows = split_rows(data, options, recipe.seed)
     scaler = choose_scaler(rows.rows, data.raw_dtype, options.width(), scope)
     rows = rows.seen(scaler.quantize)
-    if ridge:
+    if solver == "ridge":
         is_whole = len(rows.rows) == len(data.X)
         folds = trial_folds(data.codes, data.groups, recipe.seed) if is_whole else []
         stored = ridge_levels(rows.rows, rows.targets, rows.weight, folds, bits)
@@ -171,11 +165,9 @@ def fit_linear(
     learner = LinearLearner(rows.rows, rows.targets, rows.weight, recipe)
     history = run_training(learner, rows)
     stored = learner.stored()
-    try:
-        if blend is None and may_blend(data, options) and not history.interrupted:
-            blend = blend_ahead(learner, rows.groups)
-        if blend:
+    if solver == "blend" and not history.interrupted:
+        try:
             stored, recipe = blended(learner), BlendRecipe(**vars(recipe))
-    except KeyboardInterrupt:
-        history = replace(history, interrupted=True)
+        except KeyboardInterrupt:
+            history = replace(history, interrupted=True)
     return TrainingResult(linear_of_table(data, scaler, stored, bits), recipe, history)

@@ -266,17 +266,6 @@ def input_power(
     return moved
 
 
-def held_out_error(
-    inputs: _Inputs, targets: _Floats, weight: _Floats, folds: Sequence[Fold]
-) -> float:
-    """Return the mean squared error of ridge regression on held-out rows, by the best penalty.
-
-    Arguments are as those of `fit_levels`; the folds share all rows.
-    """
-    targets = np.rint(targets / _SHADE) * _SHADE
-    return _choose(inputs, targets, _shares(inputs, weight), folds)[1]
-
-
 def _choose(
     inputs: _Inputs, targets: NDArray[np.float32], share: _Doubles, folds: Sequence[Fold]
 ) -> tuple[float, float]:
