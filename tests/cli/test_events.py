@@ -65,7 +65,7 @@ def test_from_clips_to_events(told):
     silent = model.events.thresholds == 0
     assert [c for c, s in zip(model.classes, silent, strict=True) if s] == ["noise", "other"]
     assert "joined from 64 clips of 4 groups" in model.events.statement
-    assert len(about(told / "e.tkm")["events"]["curve"]) == 9
+    assert len(about(told / "e.tkm")["events"]["curve"]) == 10
     found = json_of("evaluate", told / "e.tkm", told / "long" / "day.wav")
     assert found["events"] == 15
     assert found["hits"] + found["misses"] == 15
@@ -84,6 +84,54 @@ def test_from_clips_to_events(told):
     row = samples[:RATE].reshape(1, -1)
     result = verify(model, row, recordings=[samples[: 60 * RATE].reshape(-1, 1)])
     assert (result.differences, result.events > 0) == (0, True)
+
+
+def test_a_threshold_of_the_table(told, tmp_path):
+    """Another threshold promises its own rate; a wrong one, or a wrong background, is refused."""
+    calibrate = ("calibrate", told / "m.tkm", told / "new", "--false-alarms", "60/h")
+    chosen = json_of(*calibrate, "-o", tmp_path / "a.tkm")
+    assert 0.5 < chosen["single_clips"] <= 1
+    assert len(chosen["curve"]) == 10
+    low = chosen["curve"][0]["threshold"]
+    other = json_of(*calibrate, "--threshold", low, "-o", tmp_path / "b.tkm")
+    assert [t for t in other["thresholds"] if t] == [low, low]
+    assert other["false_alarms"] >= chosen["false_alarms"]
+    assert other["hits"] >= chosen["hits"]
+    most = f"at most {other['most_an_hour']:.3g} false alarms an hour"
+    assert load(tmp_path / "b.tkm").events.statement.startswith(most)
+    background = ("--set", "background=noise,other,high", "-o", tmp_path / "c.tkm")
+    silent = json_of(*calibrate, *background)["thresholds"]
+    assert [t > 0 for t in silent] == [False, True, False, False]  # high, low, noise, other
+    assert about(tmp_path / "c.tkm")["background"] == ["noise", "other", "high"]
+    out = ("-o", tmp_path / "x.tkm")
+    for wrong, fault in (
+        (("--set", "background=hum"), "'hum' is no class of the model: high, low"),
+        (("--threshold", 2**31), "threshold: 2147483648; give a sum of the table"),
+        (("--set", "hop=1s"), "not an option of this command"),
+    ):
+        assert fault in run(*calibrate, *wrong, *out).output
+    alone = run("calibrate", told / "m.tkm", told / "new", "--threshold", 9, *out)
+    assert "only with a rate of false alarms" in alone.output
+
+
+def test_events_are_decided_often(told, tmp_path):
+    """Clips give a hop of 0.1 s; the default of half a window becomes that hop with events."""
+    how = ("--name", "{label}/{person}_*", "--test", "0", "--set", "n_kernels=16", "--quiet")
+    train = ("train", told / "train", *how, "-o", tmp_path / "m.tkm")
+    json_of(*train, "--window", "1s")
+    assert load(tmp_path / "m.tkm").hop == RATE // 10
+    json_of(*train, "--window", "0.75s")  # clips are longer
+    assert load(tmp_path / "m.tkm").hop == 750
+    calibrate = ("calibrate", tmp_path / "m.tkm", told / "new", "--false-alarms", "1000/h")
+    assert json_of(*calibrate, "-o", tmp_path / "e.tkm")["hop"] <= RATE // 10
+    model = load(tmp_path / "e.tkm")
+    rows = json_of("predict", tmp_path / "e.tkm", "--stream", told / "long" / "day.wav")
+    assert len(rows["decisions"]) == (120 * RATE - 1500) // model.hop + 1
+    assert json_of("evaluate", tmp_path / "e.tkm", told / "long")["events"] > 0
+    message = failed("calibrate", tmp_path / "m.tkm", told / "train", *calibrate[3:], "-o", "x.tkm")
+    assert "used in training" in message
+    windows = json_of("verify", tmp_path / "e.tkm", told / "new", "--target", "host")
+    assert windows["differences"] == 0
 
 
 def test_a_stream_through_a_pipe(told, monkeypatch):

@@ -23,7 +23,10 @@ from tinykernel.cli.common.rows import (
     without_training,
 )
 from tinykernel.cli.settings import parsing
+from tinykernel.cli.settings.gathering import SetOption, typed_settings
+from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.errors import DataError, ModelError
+from tinykernel.text import listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,6 +77,11 @@ def calibrate_command(
             "--same-groups", text="promise for new rows of the same groups instead of new groups"
         ),
     ] = False,
+    threshold: Annotated[
+        int | None,
+        args.number_option("VALUE", "with a rate: another threshold of the table it prints", 1),
+    ] = None,
+    assignments: SetOption = [],  # noqa: B006
     as_json: args.JsonOption = False,
     quiet: args.QuietOption = False,
 ) -> None:
@@ -96,8 +104,9 @@ def calibrate_command(
     if isinstance(false_alarms, parsing.Rate):
         used = {**wishes, "known": known, "same_groups": same_groups}
         _refuse(used, "excludes a rate of false alarms; leave it out")
+        opened = _with_background(opened, assignments)
         with showing_progress(quiet):
-            done = _events(opened, data, false_alarms, confidence)
+            done = _events(opened, data, false_alarms, confidence, threshold)
         save(done.model, output, opened.about | done.about)
         if as_json:
             print_json({"model": output, "data": data} | done.result)
@@ -106,6 +115,8 @@ def calibrate_command(
             print_table(done.columns, done.lines, right=done.columns)
             judging.print_notes(done.remarks, "caution")
         return
+    of_events = {"threshold": threshold, "set": assignments}
+    _refuse(of_events, "only with a rate of false alarms, such as --false-alarms 1/h; leave it out")
     confidence = 0.95 if confidence is None else confidence
     with showing_progress(quiet):
         judged = rows_to_judge(opened, data, needs_labels=not integer.is_one_class, unseen=True)
@@ -148,14 +159,31 @@ class _Done(NamedTuple):
     lines: Sequence[tuple[str, ...]] = ()
 
 
-def _events(file: ModelFile, data: str, an_hour: float, confidence: float | None) -> _Done:
+def _with_background(file: ModelFile, assignments: list[str]) -> ModelFile:
+    """Return the model file with the classes of ``--set background``."""
+    setting = SETTINGS["background"]
+    for text, place in typed_settings(
+        {"assignments": assignments}, {"background": setting}
+    ).values():
+        names, classes = setting.read(text), list(map(str, file.model.classes))
+        lacking = next((name for name in names if name not in classes), None)
+        if lacking is not None:
+            problem = f"{lacking!r} is no class of the model: {listed(classes, 8)}"
+            raise typer.BadParameter(problem, param_hint=place)
+        return replace(file, about={**file.about, "background": names})
+    return file
+
+
+def _events(
+    file: ModelFile, data: str, an_hour: float, confidence: float | None, threshold: int | None
+) -> _Done:
     """Choose the events of a stream on recordings that were not trained on."""
     from tinykernel.data.signals import background_of
     from tinykernel.evaluation import events
 
     held = events.recordings_for(file.model, file.about, data)
     if held is None:
-        raise ModelError(f"{data}: a rate of false alarms needs recordings, and a model with a hop")
+        raise DataError(f"{data}: a rate of false alarms needs recordings, and a model with a hop")
     if not held.is_long:
         judged = rows_to_judge(file, data, unseen=True)
         _refuse_seen(file, judged.rows)
@@ -166,13 +194,39 @@ def _events(file: ModelFile, data: str, an_hour: float, confidence: float | None
         used = judging.seen_in_words(file.share_seen(events.some_windows(file.model, held)))
         if used:
             raise DataError(f"{data}: {used}; give recordings that were not trained on")
-    background = background_of(file.model, file.about)
-    level = events.CONFIDENCE if confidence is None else confidence
-    result = events.calibrate_events(file.model, held, background, an_hour, level)
-    facts = result.to_dict()
+    model, hop = _often(file, held.rate)
+    result = events.calibrate_events(
+        model,
+        held,
+        background_of(model, file.about),
+        an_hour,
+        events.CONFIDENCE if confidence is None else confidence,
+        threshold,
+    )
+    facts = result.to_dict() | {"hop": model.hop}
     table = events.CURVE_COLUMNS, events.curve_in_words(result)
-    about = {"events": facts}
-    return _Done(result.model, about, facts, result.in_words(), result.remarks, *table)
+    about = {"events": facts, **{n: file.about[n] for n in ("background",) if n in file.about}}
+    pairs = [("decisions", hop), *result.in_words()]
+    return _Done(result.model, about, facts, pairs, result.remarks, *table)
+
+
+def _often(file: ModelFile, rate: float | None) -> tuple[IntegerModel, str]:
+    """Return a model that decides often enough for events, and how often.
+
+    A hop of half a window is nobody's choice; a shorter one stays.
+    """
+    from tinykernel.measure.instructions import hop_for_events
+    from tinykernel.measure.report import report
+
+    model, target = file.model, file.target or "cortex-m4"
+    if rate is None:
+        return model, ""
+    if 2 * model.hop >= model.input.rows - 1:
+        often = replace(model, hop=hop_for_events(model, target, rate))
+        if report(often, target, compiler="none").fits:
+            model = often
+    longer = f", in place of {file.model.hop / rate:.3g} s" * (model.hop < file.model.hop)
+    return model, f"one every {model.hop / rate:.3g} s{longer}"
 
 
 def _classes(

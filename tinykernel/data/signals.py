@@ -172,8 +172,11 @@ def remembered(about: Mapping[str, Any], model: IntegerModel) -> Reading | None:
     cutting = {"channels": [], "beside": [], **lengths, **cutting}
     lists = [cutting.pop("channels"), cutting.pop("beside")]
     known = {field.name: cutting[field.name] for field in fields(Reading) if field.name in cutting}
+    # Events may be looked for more often than windows are cut.
+    hops = {model.hop} if model.events is None else range(model.hop, model.input.rows + 1)
     if (
-        {name: known[name] for name in lengths} != lengths
+        known["window"] != model.input.rows
+        or known["hop"] not in hops
         or not all(isinstance(names, list) for names in lists)
         or len(lists[0]) not in (0, model.input.channels)
         or len(lists[1]) != model.n_numbers

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from tinykernel.errors import RowsError
+from tinykernel.errors import OptionError, RowsError
 from tinykernel.model.answers.events import LARGEST_SUM, NO_EVENT, Events, sums_over
 from tinykernel.model.integer import IntegerModel
-from tinykernel.text import count
+from tinykernel.text import count, percent
 
 _SHIFTS = (0, 1, 2, 3)
 _FOLDS = 5
@@ -152,6 +152,7 @@ class EventCalibration:
     spread: float
     # Of the chosen thresholds times some factors: see `EventEvaluation`.
     curve: tuple[tuple[float, int, float, float], ...] = ()
+    alone: float | None = None  # share of single clips of events that are right.
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was chosen and promised as JSON types."""
@@ -165,6 +166,7 @@ class EventCalibration:
             "false_alarms": len(self.heard.alarms),
             "most_an_hour": self.most,
             "spread": self.spread,
+            "single_clips": self.alone,
             "curve": [dict(zip(CURVE, point, strict=True)) for point in self.curve],
         }
 
@@ -186,7 +188,9 @@ class EventCalibration:
         hits = f"{heard.hit.sum()} of {len(heard.hit)} ({100 * heard.hit.sum() / n:.1f} %)"
         alarms = f"{len(heard.alarms)} in {self.hours:.3g} hours"
         varied = f"; they vary between groups {self.spread:.1f} times as much as by chance"
+        alone = "" if self.alone is None else f"{percent(self.alone)} of those of events are right"
         return [
+            ("single clips", alone),
             ("hits", hits),
             ("confused", f"{count(heard.confused, 'event')} where another class was"),
             ("false alarms", alarms + varied * (self.spread > 1)),
@@ -246,6 +250,24 @@ def choose_events(
             "larger rate"
         )
     return best
+
+
+def with_threshold(
+    chosen: EventCalibration, streams: Sequence[Stream], threshold: int, confidence: float
+) -> EventCalibration:
+    """Return the calibration with another threshold of all classes, and the rate it promises."""
+    events = chosen.model.events
+    assert events is not None
+    reached = LARGEST_SUM >> events.shift << events.shift
+    if not 0 < threshold <= reached:
+        raise OptionError(f"threshold: {threshold}; give a sum of the table, 1 to {reached}")
+    least = np.where(events.thresholds == 0, 0, threshold).astype(np.uint32)
+    model = replace(chosen.model, events=replace(events, thresholds=least))
+    assert model.events is not None
+    heard = judged(streams, model.events)
+    wide = spread(streams, heard)
+    most = most_often(round(len(heard.alarms) / wide), chosen.hours / wide, confidence)
+    return replace(chosen, model=model, heard=heard, most=most, spread=wide)
 
 
 class _DecayedStreams:

@@ -19,6 +19,7 @@ from tinykernel.decisions.events import (
     hours_of,
     judged,
     most_often,
+    with_threshold,
 )
 from tinykernel.errors import DataError, RowsError
 from tinykernel.model.answers.events import LARGEST_SUM
@@ -36,7 +37,7 @@ _FEW_WINDOWS = 256  # of each recording, to recognise the training
 #: Columns of `curve_in_words`.
 CURVE_COLUMNS = ("threshold", "missed", "false alarms/h")
 #: By what the least sums are multiplied for the curve of misses against false alarms.
-_FACTORS = (0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 4.0)
+_FACTORS = (0.25, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 4.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,11 +112,15 @@ def calibrate_events(
     background: Sequence[object],
     an_hour: float,
     confidence: float = CONFIDENCE,
+    threshold: int | None = None,
 ) -> EventCalibration:
-    """Choose the events of a model on long recordings, or on clips that are joined."""
+    """Choose the events of a model on long recordings, or on clips that are joined.
+
+    A `threshold` takes the place of the one that keeps the rate, and gives the rate it promises.
+    """
     # Clips are joined to as many hours as promise the rate with one false alarm, and at least to
     # those in which five are promised.
-    source, joined = data.source, ""
+    source, joined, alone = data.source, "", None
     groups = len({span.label for each in data.recordings for span in each.groups})
     if not data.is_long:
         hours = max(most_often(1, 1.0, confidence) * 1.05, _ALARMS) / an_hour
@@ -126,20 +131,41 @@ def calibrate_events(
                 f"{an_hour:.3g} false alarms an hour take {hours:.3g} hours of joined clips, more "
                 "than fit into memory; give a larger rate, or long recordings with labels"
             )
+        alone = right_alone(model, data, background)
         data = join_clips(data, background, model.input.rows, hours, 0)
     streams = streams_of(model, data, background)
     result = choose_events(model, streams, background, an_hour, confidence)
+    if threshold is not None:
+        result = with_threshold(result, streams, threshold, confidence)
+    an_hour = an_hour if threshold is None else result.most
     statement = (
-        f"at most {an_hour:g} false alarm{'s' * (an_hour != 1)} an hour, "
+        f"at most {an_hour:.3g} false alarm{'s' * (an_hour != 1)} an hour, "
         f"with {100 * confidence:g} % confidence: "
         f"{len(result.heard.alarms)} in {result.hours:.3g} hours{joined or ' of'} {source}"
-        + ", each group judged by thresholds of the others" * (groups > 1)
+        + ", each group judged by thresholds of the others" * (groups > 1 and threshold is None)
         + "; other speakers or machines may raise more" * bool(joined)
     )
     assert result.model.events is not None
     events = replace(result.model.events, statement=statement)
     curve = evaluate_events(result.model, streams).curve
-    return replace(result, model=replace(result.model, events=events), curve=curve)
+    model = replace(result.model, events=events)
+    return replace(result, model=model, curve=curve, alone=alone)
+
+
+def right_alone(
+    model: IntegerModel, clips: Recordings, background: Sequence[object]
+) -> float | None:
+    """Return the share of clips of events that are right by the sum of the scores of their windows.
+
+    None without any. Clips shorter than a window are padded with zeros.
+    """
+    right = []
+    for clip in clips.recordings:
+        if clip.spans[0].label not in background:
+            lacking = max(0, model.input.rows - len(clip.X))
+            sums = model.stream_scores(np.pad(clip.X, ((0, lacking), (0, 0)))).sum(axis=0)
+            right.append(model.classes[int(sums.argmax())] == clip.spans[0].label)
+    return float(np.mean(right)) if right else None
 
 
 def some_windows(model: IntegerModel, data: Recordings) -> NDArray[Any]:

@@ -6,6 +6,8 @@ each piece of work on a core, and writes ``instruction_counts.json``.
 
 import functools
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from tinykernel.codegen.targets import TARGETS, Target, find_target
 from tinykernel.errors import TargetError
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.stages.separable import Separable
 
 PRICES = Path(__file__).with_name("instruction_counts.json")
 #: Cores that run the same instructions as the one that was counted.
@@ -28,6 +31,8 @@ SAME = {
     "esp32s3": "esp8266",
 }
 _LEAST_MARGIN = 0.2
+# Events are decided this often at least, in seconds, by at most this share of the processor.
+_BETWEEN_EVENTS, _MOST_LOAD = 0.1, 0.5
 
 
 @functools.cache
@@ -92,6 +97,31 @@ def steps_within(model: IntegerModel, target: str | Target, most: float) -> int:
     rest = estimate_instructions(model, target)
     rest -= round(sum(prices[piece] * times for piece, times in pieces.items()))
     return int((most / margin - rest) / max(prices[piece] for piece in pieces))
+
+
+def stream_load(model: IntegerModel, target: str | Target, rate: float) -> float:
+    """Estimate the share of a target's default board that a stream takes, at `rate` samples a s."""
+    row, a_second = find_target(target), rate / model.hop
+    images = model.find(Separable) is not None
+    total = 0.0
+    for stage, pieces in work_of(model).items():
+        # A decision computes layers of an image again; a stream computes all else once.
+        once = stage == "spectrum" or (stage == "local" and not images)
+        times = rate / model.input.rows if once else a_second
+        total += times * sum(check_counted(row)[stage][n] * x for n, x in pieces.items())
+    return total * row.cycles[1] / (row.board.clock or math.inf)
+
+
+def hop_for_events(model: IntegerModel, target: str | Target, rate: float) -> int:
+    """Return the hop of a stream that looks for events: that of the model if it is short already.
+
+    Else that of 0.1 s, or the shortest that takes half of the processor, of `stream_load`.
+    """
+    step = math.prod(stage.step for stage in model.stages)
+    hop = max(1, int(_BETWEEN_EVENTS * rate) // step) * step
+    while hop < model.hop and stream_load(replace(model, hop=hop), target, rate) > _MOST_LOAD:
+        hop += step
+    return min(hop, model.hop)
 
 
 def estimate_instructions(model: IntegerModel, target: str | Target) -> int:

@@ -18,6 +18,10 @@ from tinykernel.data.recordings.spans import Recording, Recordings
 from tinykernel.data.recordings.tracks import Track, alike, read_tracks
 from tinykernel.errors import DataError, OptionError, RowsError
 from tinykernel.progress import report as say
+from tinykernel.training.signals.spectrum import hop_within
+
+# Seconds between the decisions of a model that learns from clips.
+_BETWEEN_DECISIONS = 0.1
 
 
 def windows(
@@ -62,7 +66,8 @@ def windows(
         recording.
     window, hop : str or int
         Length of a window and distance to the next: ``"2.56s"``, ``"2560ms"``, or samples as
-        ``128`` or ``"128"``. The hop is half a window if not given.
+        ``128`` or ``"128"``. The hop is half a window if not given; of sounds that are no longer
+        than a window about 0.1 s.
     label : str, optional
         The column or array of labels; if not given the one that is called label, target, class or
         y. Where labels are not needed, a file may be without it.
@@ -207,7 +212,7 @@ def _tracks(tables: Sequence[Columns], names: Sequence[str], reading: Reading) -
 def _cut(tables: Sequence[Columns], names: Sequence[str], reading: Reading, source: str) -> Windows:
     """Find the channels of recordings and cut them."""
     tracks = _tracks(tables, names, reading)
-    window, hop = _lengths(tracks[0], reading)
+    window, hop = _lengths(tracks, reading)
     long, padded = long_enough(tracks, window, reading, source)
     windows = cut(long, window, hop, reading, source)
     windows.dropped["short"] += len(tracks) - len(long)
@@ -246,16 +251,19 @@ def find_all(
     return files, names, source if len(paths) == 1 else f"{source} and {len(paths) - 1} more"
 
 
-def _lengths(track: Track, reading: Reading) -> tuple[int, int]:
-    """Return window and hop in samples."""
-    window, hop = reading.window, reading.hop
+def _lengths(tracks: Sequence[Track], reading: Reading) -> tuple[int, int]:
+    """Return window and hop in samples; clips of a window each have one window at any hop."""
+    track, window, hop = tracks[0], reading.window, reading.hop
     if window is None:
         raise DataError(
             f"{track.table.file}: is a recording; give the window length, as in --window 2s"
         )
     samples = _samples("window", window, track)
     if hop is None:
-        return samples, max(1, samples // 2)
+        are_clips = all(each.table.is_sound and len(each.X) <= samples for each in tracks)
+        half = max(1, samples // 2)
+        often = hop_within(track.rate, samples, _BETWEEN_DECISIONS) if are_clips else None
+        return samples, min(half, often or half)
     step = _samples("hop", hop, track)
     if step > samples:
         raise OptionError(

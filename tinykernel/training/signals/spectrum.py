@@ -128,13 +128,18 @@ def spectrum_of(
     return stage, ""
 
 
-def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:
-    """Return the length and the hop of frames: about 32 ms, shorter where these are too few."""
+def _lengths_for(rate: float, samples: int) -> tuple[int, ...]:
+    """Return the lengths of frames, that of about 32 ms first, then shorter ones."""
     wanted = np.clip(rate * _FRAME_SECONDS, LENGTHS[0], LENGTHS[-1])
     length = min(LENGTHS, key=lambda n: abs(np.log2(n / wanted)))
     if rate < _SOUND_HZ:
         length = 256 if samples >= 2048 else 128
-    shorter = LENGTHS[LENGTHS.index(length) :: -1]
+    return LENGTHS[LENGTHS.index(length) :: -1]
+
+
+def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:
+    """Return the length and the hop of frames: about 32 ms, shorter where these are too few."""
+    shorter = _lengths_for(rate, samples)
     frames = _frames_within(shorter, samples, hop)
     if frames is not None:
         return frames
@@ -143,9 +148,25 @@ def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:
     near = sorted(range(1, samples + 1), key=lambda n: (abs(n - hop), -n))
     other = next((n for n in near if _frames_within(shorter, samples, n)), LENGTHS[0])
     raise OptionError(
-        f"spectrum: a hop of {hop} samples has no divisor of {LENGTHS[0] // 4} to {length}, for "
-        f"the hop of segments; give --hop {other}"
+        f"spectrum: a hop of {hop} samples has no divisor of {LENGTHS[0] // 4} to {shorter[0]}, "
+        f"for the hop of segments; give --hop {other}"
     )
+
+
+def hop_within(rate: float | None, samples: int, seconds: float) -> int | None:
+    """Return the longest hop within a time that segments of the spectrum divide, if there is one.
+
+    >>> hop_within(16000, 16000, 0.1), hop_within(11025, 11025, 0.1)
+    (1600, 1100)
+    """
+    most = int((rate or 0) * seconds)
+    hops = (
+        hop
+        for length in (_lengths_for(rate, samples) if rate else ())
+        for hop in range(most, 0, -1)
+        if _frames_within((length,), samples, hop)
+    )
+    return next(hops, None)
 
 
 def _frames_within(lengths: Sequence[int], samples: int, hop: int) -> tuple[int, int] | None:
