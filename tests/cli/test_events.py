@@ -180,6 +180,33 @@ def _pipe(content: bytes) -> SimpleNamespace:
     return SimpleNamespace(stdin=SimpleNamespace(buffer=Pipe(content)))
 
 
+def test_a_recording_is_the_sensor_of_a_board(told, tmp_path, require_tool):
+    """The board takes samples in real time; the monitor has the events that predict finds."""
+    require_tool("serial")
+    rate, samples = wavfile.read(told / "long" / "day.wav")
+    sound, log = tmp_path / "short.wav", tmp_path / "live.csv"
+    wavfile.write(sound, rate, samples[9 * rate : 14 * rate])
+    expected = json_of("predict", told / "e.tkm", "--stream", sound)["decisions"]
+    assert any(row["event"] for row in expected)
+    command = [sys.executable, "-m", "tinykernel", "emulate", told / "e.tkm", sound]
+    with subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True) as emulator:
+        try:
+            port = emulator.stdout.readline().strip()
+            count = ("--decisions", len(expected), "--log", log)
+            shown = run("monitor", told / "e.tkm", "--port", port, *count)
+        finally:
+            emulator.kill()
+    assert shown.exit_code == 0, shown.output
+    rows = [line.split(",")[:3] for line in log.read_text().splitlines()]
+    assert rows[0] == ["seconds", "label", "event"]
+    assert [row[1:] for row in rows[1:]] == [[r["label"], r["event"] or ""] for r in expected]
+    events = [row["event"] for row in expected if row["event"]]
+    assert [line.split()[-1] for line in shown.stdout.splitlines()[: len(events)]] == events
+    assert float(rows[-1][0]) >= 0.8 * len(expected) / 10  # as long as the recording
+    wrong = failed("emulate", told / "e.tkm", tmp_path / "none.wav")
+    assert "no such file" in wrong
+
+
 def test_long_recordings_take_little_memory(told, tmp_path):
     """An hour takes little more memory than a minute; its events are those of the whole."""
     rate, samples = wavfile.read(told / "long" / "day.wav")

@@ -16,6 +16,7 @@ from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import BoardError, ModelError, TinykernelError
 from tinykernel.measure.report import report
 from tinykernel.model import IntegerModel
+from tinykernel.model.answers.events import NO_EVENT, EventState
 from tinykernel.progress import report as say
 
 _ROWS_WITH_STACK = 8  # each costs another inference
@@ -148,12 +149,19 @@ def _scores(
 
 def _run_streams(board: ConnectedBoard, model: IntegerModel, streams: Any) -> NDArray[np.int64]:
     """Push recordings, each into a fresh stream, and return the scores of all decisions."""
-    results: list[list[int]] = []
+    scores = [np.zeros((0, model.n_scores), np.int64)]
     for _, samples in sections(model, {"stream": streams}):
         board.ask("stream")
-        lines = board.send(samples.astype(samples.dtype.newbyteorder("<")).tobytes())
-        results += board.results(lines) if len(samples) >= model.input.rows + model.delay else []
-    return _scores(board, model, results)
+        scores.append(pushed(board, model, samples))
+        if len(samples) >= model.input.rows + model.delay and not len(scores[-1]):
+            raise BoardError(f"{board.link.port}: an answer without results")
+    return np.concatenate(scores)
+
+
+def pushed(board: ConnectedBoard, model: IntegerModel, samples: NDArray[Any]) -> NDArray[np.int64]:
+    """Push samples into the stream of a board, and return the scores of its decisions."""
+    lines = board.send(samples.astype(samples.dtype.newbyteorder("<")).tobytes())
+    return _scores(board, model, [row for row in map(results_of, lines) if row is not None])
 
 
 _SILENCE = 30.0  # seconds without a decision
@@ -169,9 +177,12 @@ class LiveDecision:
     scores: list[int]
     label: object  # the class, None for "I do not know"; of a regressor the first value
     confidence: int | None  # of a calibrated model, 0 to 255
+    event: object = None  # the class of an event, of a model that has any
 
 
-def decide(model: IntegerModel, scores: list[int], seconds: float) -> LiveDecision:
+def decide(
+    model: IntegerModel, scores: list[int], seconds: float, state: EventState | None = None
+) -> LiveDecision:
     """Make the decision that follows from the scores of a board, as many as the model has."""
     row = np.array([scores], dtype=np.int32)
     confidence = None
@@ -183,7 +194,10 @@ def decide(model: IntegerModel, scores: list[int], seconds: float) -> LiveDecisi
         chosen = int(model.decision.decide(row)[0])
         label = None if chosen < 0 else model.classes[chosen]
         confidence = int(model.decision.confidence(row)[0])
-    return LiveDecision(seconds, scores, label, confidence)
+    event = NO_EVENT if model.events is None else int(model.events.follow(row, state)[0])
+    return LiveDecision(
+        seconds, scores, label, confidence, None if event < 0 else model.classes[event]
+    )
 
 
 class Decisions:
@@ -192,6 +206,7 @@ class Decisions:
     def __init__(self, link: Link, model: IntegerModel) -> None:
         self.link, self.model = link, model
         self.damaged = 0
+        self._state = None if model.is_regressor else EventState(model.n_classes)
         self._in_a_row: list[str] = []
 
     def __iter__(self) -> Iterator[LiveDecision]:
@@ -206,7 +221,7 @@ class Decisions:
                 last = time.monotonic()
                 if self._is_whole(results):
                     self._in_a_row = []
-                    yield decide(self.model, results, last - begun)
+                    yield decide(self.model, results, last - begun, self._state)
                 elif not is_first:  # the port was opened within the first line
                     self._count_damaged(line)
             elif line == "m-ready":

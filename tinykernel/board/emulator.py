@@ -125,6 +125,21 @@ def emulated_sensor(movement: str) -> Iterator[EmulatedBoard]:
 @contextmanager
 def _at_port(command: list[str]) -> Iterator[str]:
     """Start a program at one end of a pseudo terminal; give the name of the other end."""
+    with (
+        terminal() as (here, _, port),
+        subprocess.Popen(
+            command, stdin=here, stdout=here, stderr=subprocess.DEVNULL, start_new_session=True
+        ) as process,
+    ):
+        try:
+            yield port
+        finally:
+            process.kill()
+
+
+@contextmanager
+def terminal() -> Iterator[tuple[int, int, str]]:
+    """Open a pseudo terminal: both ends, and the name of the second one."""
     try:
         import pty
         import tty
@@ -137,13 +152,7 @@ def _at_port(command: list[str]) -> Iterator[str]:
     # Raw from the beginning, and open here, so that a client may come and go.
     tty.setraw(there)
     try:
-        with subprocess.Popen(
-            command, stdin=here, stdout=here, stderr=subprocess.DEVNULL, start_new_session=True
-        ) as process:
-            try:
-                yield os.ttyname(there)
-            finally:
-                process.kill()
+        yield here, there, os.ttyname(there)
     finally:
         os.close(here)
         os.close(there)

@@ -1,17 +1,30 @@
 """Run the program of an export on an emulated board, at a local port."""
 
+from __future__ import annotations
+
 import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tinykernel.cli.common.arguments import argument, option
+from tinykernel.cli.common.rows import ModelFile, open_model
+from tinykernel.errors import DataError, ModelError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tinykernel.board.emulator import EmulatedBoard
 
 
 def emulate_command(
     model: Annotated[Path | None, argument("MODEL", "model: .tkm or .pkl")] = None,
+    recording: Annotated[
+        str | None, argument("RECORDING", "samples to push in real time, for 'monitor'")
+    ] = None,
     target: Annotated[
         str,
         option(
@@ -28,9 +41,11 @@ def emulate_command(
 ) -> None:
     """Run the program of a board in an emulator, until Ctrl-C.
 
-    The first line is the port; give it to other commands with --port.
+    The first line is the port; give it to other commands with --port. With RECORDING, such as a
+    .wav, the board takes its samples again and again, from the moment on when 'monitor' opens the
+    port, which shows decisions or events.
     """
-    if (model is None) == (sensor is None):
+    if (model is None) == (sensor is None) or (recording is not None and model is None):
         raise typer.BadParameter("give either MODEL or --sensor", param_hint="MODEL")
     from tinykernel.board.emulator import emulated_board, emulated_sensor
     from tinykernel.board.endings import ending_as_ctrl_c
@@ -39,8 +54,10 @@ def emulate_command(
 
     if model is None:
         running = emulated_sensor(str(sensor))
-    else:
+    elif recording is None:
         running = emulated_board(as_integer_model(load(model)), target)
+    else:
+        running = _playing(open_model(model), target, recording)
     # So the emulator ends, too.
     with ending_as_ctrl_c(), running as board, contextlib.suppress(KeyboardInterrupt):
         typer.echo(board.port)
@@ -48,3 +65,26 @@ def emulate_command(
         typer.echo(f"{board.name}, until Ctrl-C{note}", err=True)
         while True:
             time.sleep(3600.0)
+
+
+@contextlib.contextmanager
+def _playing(file: ModelFile, target: str, recording: str) -> Iterator[EmulatedBoard]:
+    """Run a board whose sensor is a recording."""
+    from tinykernel.board.emulator import emulated_board
+    from tinykernel.board.playing import streamed
+    from tinykernel.data.recordings.streams import pieces
+    from tinykernel.data.signals import remembered
+
+    reading = remembered(file.about, file.model)
+    if reading is None or not file.model.hop:
+        raise ModelError(f"{file.path}: a recording needs a model of signals with a hop")
+
+    def blocks() -> Iterator[NDArray[Any]]:
+        return (each.track.X for each in pieces(recording, reading, file.model.input.channels))
+
+    rate = next(pieces(recording, reading, file.model.input.channels)).track.rate
+    if rate is None:
+        raise DataError(f"{recording}: has no sampling rate; give one with times or a rate")
+    with contextlib.ExitStack() as stack:
+        board = stack.enter_context(emulated_board(file.model, target))
+        yield stack.enter_context(streamed(board, file.model, blocks, rate))

@@ -25,7 +25,7 @@ def monitor_command(
     log: Annotated[Path | None, args.option("FILE", "write each decision to a .csv file")] = None,
     decisions: Annotated[int | None, args.number_option("N", "stop after N decisions", 1)] = None,
 ) -> None:
-    """Show the decisions of a board live, until Ctrl-C.
+    """Show the decisions of a board live, or its events, until Ctrl-C.
 
     The board runs a sketch that prints m-results-[...] for each decision.
     """
@@ -50,21 +50,26 @@ def _watch(model: IntegerModel, source: Decisions, log: TextIO | None, most: int
     writer = None if log is None else csv.writer(log, lineterminator="\n")
     if writer is not None:
         scores = (f"score_{name}" for name in _names(model))
-        writer.writerow(["seconds", "label", "confidence", *scores])
+        events = ["event"] * (model.events is not None)
+        writer.writerow(["seconds", "label", *events, "confidence", *scores])
     number, seconds = 0, 0.0
     with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as stack:
         stack.callback(lambda: _print_sums(number, seconds, counts, source.damaged))
         for number, decision in enumerate(source, 1):
             label = "refused" if decision.label is None else str(decision.label)
-            if not model.is_regressor:
-                counts[label] = counts.get(label, 0) + 1
+            event = "" if decision.event is None else str(decision.event)
+            shown = label if model.events is None else event
+            if shown and not model.is_regressor:
+                counts[shown] = counts.get(shown, 0) + 1
+            seconds = decision.seconds
             if writer is not None and log is not None:
                 confidence = "" if decision.confidence is None else decision.confidence
-                writer.writerow([f"{decision.seconds:.3f}", label, confidence, *decision.scores])
+                labels = [label, *[event] * (model.events is not None)]
+                writer.writerow([f"{seconds:.3f}", *labels, confidence, *decision.scores])
                 log.flush()
             sure = "" if decision.confidence is None else f" ({decision.confidence}/256)"
-            seconds = decision.seconds
-            typer.echo(f"{seconds:8.2f} s  {label}{sure}")
+            if shown:
+                typer.echo(f"{seconds:8.2f} s  {shown}{sure}")
             if number == most:
                 break
 
