@@ -1,5 +1,6 @@
 """What the tests of README, docs and examples share: reading and running what the texts show."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -25,7 +26,7 @@ _PROGRESS = re.compile(
     r"^(?!note:)[a-z][a-z -]*: \d+(/\d+)?( |$)"
     r"|^(reading|cutting windows|linking|judging|building|finding what fits"
     r"|computing in Python|comparing with a linear model|counting instructions"
-    r"|compiling, once|running on|choosing|training|spectra)\b[\w ,-]*(: .*)?$"
+    r"|compiling, once|running on|choosing|training|spectra|listening)\b[\w ,-]*(: .*)?$"
 )
 _VERSION = re.compile(
     r"\b((?:[\w-]+-)?(?:gcc|cc|clang|zig|QEMU|Unicorn))(?: \([^)]*\))?(?: version)? \d[\w.]*"
@@ -148,6 +149,37 @@ def run_command(command: str, folder: Path) -> list[str]:
     if not rest:
         return _kept(done.output)
     return [*_kept(done.stderr), *run_shell(rest, folder, done.stdout)]
+
+
+def page_differences(page: Path, folder: Path, left_out: str = "$^") -> list[str]:
+    """Run the commands of a page in turn; return how their outputs differ from those it shows.
+
+    Commands that begin like the expression `left_out` are not run. A board that is emulated ends
+    before the next one; its port stands for the one that is shown.
+    """
+    wrong, shown_port, port = list[str](), "/dev/pts/5", ""
+    with contextlib.ExitStack() as boards:
+        for block in blocks(page, "console"):
+            for shown in commands(block):
+                if re.match(left_out, shown.command):
+                    continue
+                if shown.command.startswith("tinykernel emulate"):
+                    assert shown.output == (shown_port,)
+                    boards.close()
+                    how = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+                    program, where = shlex.split(shown.command), environment(folder)
+                    board = subprocess.Popen(program, cwd=folder, env=where, **how)
+                    boards.enter_context(board)
+                    boards.callback(board.terminate)
+                    port = board.stdout.readline().strip()
+                    continue
+                got = run_command(shown.command.replace(shown_port, port), folder)
+                text = difference(
+                    list(shown.output), [x.replace(port or shown_port, shown_port) for x in got]
+                )
+                if text:
+                    wrong.append(f"{block}: $ {shown.command}\n  {text}")
+    return wrong
 
 
 def _kept(output: str) -> list[str]:
