@@ -1,4 +1,4 @@
-"""StreamDecisions and events along recordings, as soon as their samples are there."""
+"""Decisions and events along recordings, as soon as their samples are there."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,6 +34,7 @@ class StreamDecisions:
         self.model, self.reading, self.path = model, reading, path
         self._counts = Counter[str]()
         self._channels: dict[str, bool] = {}  # of sounds, and whether they are taken
+        self._labels = list[Any]()  # those in recordings, as classes
 
     def __iter__(self) -> Iterator[Rows]:
         """Yield the decisions of each piece of a recording that has any, a dictionary each."""
@@ -122,13 +123,16 @@ class StreamDecisions:
         arrays["sample"] = piece.first + np.arange(len(track.X))
         if track.times is not None:
             arrays["time"] = track.times
+        elif track.time is None and track.rate is not None:
+            arrays["time"] = arrays["sample"] / track.rate
         if track.y is not None and not track.unlabelled.all():
             labels, of_sample = np.unique(track.y, return_inverse=True)
             names = {*piece.labels, *map(str, labels.tolist())}
             known = as_classes(names, self.model, self.reading, track.table.is_sound)
             if known is not None:
                 values = [known[str(label)] for label in labels.tolist()]
-                arrays["true"] = np.array(values, dtype=object)[of_sample]
+                self._labels += [value for value in values if value not in self._labels]
+                arrays["true"] = np.array(list(map(self._labels.index, values)))[of_sample]
         return arrays
 
     def _decided(self, piece: Excerpt, arrays: _Arrays, state: EventState) -> tuple[Rows, _Arrays]:
@@ -146,11 +150,10 @@ class StreamDecisions:
         ends, n = starts + window - 1, len(starts)
         columns: dict[str, Any] = {"recording": [piece.name] * n}
         columns["sample"] = arrays["sample"][ends].tolist()
-        columns["time"] = self._times(piece, arrays, ends)
+        columns["time"] = arrays["time"][ends].tolist() if "time" in arrays else [None] * n
         columns["label"] = list(model.answers.predict(scores))
-        columns["true"] = [None] * n
-        if "true" in arrays:
-            columns["true"] = window_labels(arrays["true"], starts, window)[0].tolist()  # type: ignore[union-attr]
+        y, _ = window_labels(arrays.get("true"), starts, window)
+        columns["true"] = [None] * n if y is None else [self._labels[i] for i in y.tolist()]
         if model.events is not None:
             at = model.events.follow(scores, state).tolist()
             columns["event"] = [None if i < 0 else model.classes[i] for i in at]
@@ -160,14 +163,3 @@ class StreamDecisions:
             columns["confidence"] = model.decision.confidence(scores).tolist()
         lines = zip(*columns.values(), strict=True)
         return self._count([dict(zip(columns, line, strict=True)) for line in lines]), rest
-
-    def _times(
-        self, piece: Excerpt, arrays: _Arrays, ends: NDArray[np.int64]
-    ) -> list[float | None]:
-        """Return the times of samples, also from the rate alone; None where that is not known."""
-        if "time" in arrays:
-            return list(arrays["time"][ends].tolist())
-        rate = None if piece.track.time is not None else piece.track.rate
-        if rate is None:
-            return [None] * len(ends)
-        return list((arrays["sample"][ends] / rate).tolist())

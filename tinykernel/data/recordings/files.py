@@ -109,6 +109,8 @@ class Columns:
         # Outside of the spans of a sound it is `NO_SPAN` otherwise; a file without any label stays.
         if self.spans is not None:
             still = still or NO_SPAN
+            if not self.spans:
+                return replace(self, y=of_all(still, self.n_rows), spans=None)
             longest = max([len(still), *(len(span.label) for span in self.spans)])
             y = np.full(self.n_rows, still, f"U{longest}")
             for span in self.spans:
