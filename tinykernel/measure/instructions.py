@@ -102,7 +102,8 @@ def steps_within(model: IntegerModel, target: str | Target, most: float) -> int:
 def stream_load(model: IntegerModel, target: str | Target, rate: float) -> float:
     """Estimate the share of a target's default board that a stream takes, at `rate` samples a s."""
     row, a_second = find_target(target), rate / model.hop
-    images = model.find(Separable) is not None
+    separable = model.find(Separable)
+    images = separable is not None and separable.row_strides is None
     total = 0.0
     for stage, pieces in work_of(model).items():
         # A decision computes layers of an image again; a stream computes all else once.
