@@ -15,7 +15,6 @@ from tests.refusals import refused
 from tinykernel import TinykernelError, progress, tune
 from tinykernel.errors import BudgetError, FileError, FormatError, RowsError, ToolError
 from tinykernel.measure.report import Report, report
-from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
 from tinykernel.tuning.backend import scheduler
 from tinykernel.tuning.curve import Point, curve, smallest_good
@@ -334,13 +333,12 @@ def test_sizes_without_a_model_are_left_out(monkeypatch, trained):
     refused(BudgetError, tune, X, y, sizes=["2KB"], n_jobs=1)
 
 
-def test_a_linear_part_below_2_kb_is_tried(no_tools):
-    """A quick tune begins at 1 KB, where a linear part fits, and recommends it where it does."""
+def test_what_fits_below_2_kb_is_tried(no_tools):
+    """A quick tune begins at 1 KB, where a linear part or trees fit, and recommends these."""
     X, y = blobs(60, 0, 2)
     found = tune(X, y, budget="2KB", n_jobs=1, **QUICK)
     assert [point.budget for point in found.points] == [1024, 2048]
     assert found.best.flash < 1024
-    assert found.model.find(Linear) is not None
     assert found.model.find(Components) is None
 
 

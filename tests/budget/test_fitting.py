@@ -12,7 +12,6 @@ from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import BudgetError, OptionError
 from tinykernel.measure.capacity import needed_bytes, refuse_less_than_code
-from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.convolutions import Convolutions
 from tinykernel.papers import PaperClassifier
@@ -68,7 +67,8 @@ def test_paper_fits_and_uses_the_budget(digits):
 
 def test_without_a_search_the_layout_is_compact(digits):
     """effort="quick" makes no short trainings, not even to choose the layout for a budget."""
-    assert train(*digits, budget="4KB", **QUICK).classifier.layout_ == "compact"
+    found = train(*digits, budget="4KB", model="components", **QUICK)
+    assert found.classifier.layout_ == "compact"
 
 
 def test_inputs_keep_their_names():
@@ -149,11 +149,10 @@ def test_convolutions_use_the_budget(digits):
         assert found.model.find(Convolutions).n_channels >= 4
 
 
-def test_a_linear_part_where_components_do_not_fit(digits):
-    """Where 32 components are too many, a linear part is trained, without tables of a scaler."""
+def test_another_kind_where_components_do_not_fit(digits):
+    """Where 32 components are too many, another kind is trained, within the budget."""
     found = train(*digits, budget=1400, **QUICK)
     assert found.model.find(Components) is None
-    assert found.model.find(Linear) is not None
     assert found.memory.flash <= 1400
 
 

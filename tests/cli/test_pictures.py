@@ -8,7 +8,7 @@ import pytest
 from tests.cli.tools import failed, json_of, run, sets, succeeded
 from tinykernel.modelfile import about
 
-QUICK = (*sets("n_channels=16", "epochs=3"), "--effort", "quick", "--quiet")
+QUICK = (*sets("n_channels=16", "epochs=3", "model=chains"), "--effort", "quick", "--quiet")
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from tinykernel.errors import TinykernelError
 from tinykernel.resizing import resized
 from tinykernel.training.choice import Candidate, choose
 from tinykernel.training.folds import hold_out
+from tinykernel.training.images.convolutions import no_chains
 from tinykernel.training.loss import WIDE_TEMPERATURES
 from tinykernel.training.trainset import class_weights
 
@@ -91,6 +92,8 @@ class _Trials:
         rows, inside = small.reshape(len(small), -1), ~self.out
         groups = None if self.groups is None else self.groups[inside]
         options = self.options | {"image_shape": small.shape[1:], "groups": groups}
+        if options.get("model", "auto") == "auto":  # sizes are compared, not kinds
+            options["model"] = "separable" if no_chains(small.shape[1:]) else "chains"
         try:
             with progress.observing(None), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the final training warns again

@@ -31,6 +31,7 @@ _Result = TypeVar("_Result")
 # With fewer rows or groups all four quarters are held out in turn, not one alone.
 _FEW_ROWS, _FEW_GROUPS = 1000, 40
 _MANY_ROWS = 2
+_QUICK_SHARE = 0.3  # of the epochs of images and spectra, with effort="quick"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,7 @@ class Problem:
 
     @property
     def is_quick(self) -> bool:
-        """Whether nothing is compared."""
+        """Whether settings are not searched, and kinds compared by short trainings."""
         return self.options.effort == "quick"
 
     @property
@@ -154,7 +155,10 @@ class Problem:
 
 
 def _pace(problem: Problem) -> Pace:
-    return Pace(Effort.of(problem.options.effort))
+    effort = Effort.of(problem.options.effort)
+    if problem.is_quick and problem.shape is not None and problem.options.epochs is None:
+        effort = replace(effort, final=_QUICK_SHARE)  # convolutions take minutes
+    return Pace(effort)
 
 
 def _trial_folds(problem: Problem) -> list[Fold]:

@@ -83,7 +83,8 @@ def select(problem: Problem, kinds: Sequence[AnyKind]) -> Selected:
     """
     entrants = _entrants(problem, kinds)
     first = entrants[0]
-    if problem.is_quick or (len(entrants) == 1 and len(first.specs) == 1 and not problem.folds):
+    is_only = len(entrants) == 1 and (problem.is_quick or len(first.specs) == 1)
+    if is_only and (problem.is_quick or not problem.folds):
         return Selected(first.kind, first.specs[0])
     if not problem.folds:
         progress.report(_RACE, 0, None, "too few rows; defaults are taken")

@@ -48,7 +48,7 @@ class SeparableKind(Kind[ChannelsSpec]):
         _, refused = spectrum_of_planes(options, shape, problem.data.raw_dtype)
         if refused or options.model == self.name:
             return refused
-        if problem.of_values or problem.is_quick or len(problem.data.X) < _FEWEST_WINDOWS:
+        if problem.of_values or len(problem.data.X) < _FEWEST_WINDOWS:
             return "compared only for classes of 600 windows or more"
         is_sized = options.n_kernels is not None or problem.limits is None
         return "the number of kernels is fixed" if is_sized else ""

@@ -88,7 +88,7 @@ class TreesKind(Kind[TreesSpec]):
             return 'only for loss="squared"'
         if options.model != "auto":
             return ""
-        if problem.is_quick or data.X.shape[1] > _MOST_INPUTS:
+        if data.X.shape[1] > _MOST_INPUTS:
             return "not compared"
         return "" if options.linear != "off" and options.sigma is None else "not compared"
 
@@ -108,7 +108,7 @@ class TreesKind(Kind[TreesSpec]):
             spec = TreesSpec(room, steps)
         if problem.options.model == "tree":
             return [replace(spec, options=_ONE_TREE, n_trees=_n_outputs(problem))]
-        if problem.is_quick:
+        if problem.is_quick and problem.options.model != "auto":
             n_trees = _QUICK_TREES * _n_outputs(problem)
             return [replace(spec, options=TreeOptions(), n_trees=n_trees)]
         return [spec]

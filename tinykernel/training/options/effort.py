@@ -45,7 +45,7 @@ class Effort:
 
 
 #: Efforts with a name.
-NAMED = {"normal": Effort(), "quick": Effort()}
+NAMED = {"normal": Effort(), "quick": Effort(0.25, 8)}
 
 
 def check_effort(name: str, value: Any) -> None:

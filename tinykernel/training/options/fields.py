@@ -92,7 +92,8 @@ class MachineParameters:
         check_effort,
         'Search effort. "normal": choose sigma and the training noise '
         "by short trainings on part of the rows, which take about as long as the final training. "
-        '"quick": use default values, and choose only the layout. Three numbers are what a '
+        '"quick": compare the kinds of models by short trainings with default values. Convolutions '
+        "then train for a third of their epochs. Three numbers are what a "
         "training in limited time printed: the share of the epochs of trainings that compare, how "
         "many settings these try, and the share of the epochs of the final training.",
     )
