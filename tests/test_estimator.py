@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tinykernel import (
@@ -248,12 +249,26 @@ def test_smallest_sets(effort):
     assert not model.trials_
 
 
+def test_probabilities_are_those_of_the_log_loss():
+    """They are those of the softmax, or of the logistic function, that the training uses."""
+    X, y = load_digits(return_X_y=True)
+    for labels in (y, y > 4):
+        model = quick(n_components=128).fit(X[:900], labels[:900])
+        chance, f = model.predict_proba(X[900:]), model.decision_function(X[900:])
+        logits = np.column_stack([0 * f, f]) if f.ndim == 1 else f
+        expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(chance, expected, atol=1e-9)
+        codes = np.unique(labels, return_inverse=True)[1][900:]
+        assert log_loss(codes, chance) < 0.5
+
+
 def test_calibrated_probabilities(tmp_path):
-    """predict_proba is there after calibrate only, survives a file, and ends with the next fit."""
+    """calibrate corrects predict_proba; this survives a file, and ends with the next fit."""
     X, y = load_digits(return_X_y=True)
     model = quick(n_components=64).fit(X[:600], y[:600])
     plain = model.quantize()
-    assert not hasattr(model, "predict_proba")
+    usual = model.predict_proba(X[:20])
+    assert np.array_equal(usual.argmax(axis=1), model.predict(X[:20]))
     found = model.calibrate(X[600:], y[600:], max_error=0.3)
     chance = model.predict_proba(X[:20])
     assert np.array_equal(chance.argmax(axis=1), model.predict(X[:20]))
@@ -263,8 +278,8 @@ def test_calibrated_probabilities(tmp_path):
     again = load(tmp_path / "m.pkl")
     assert np.array_equal(again.predict_proba(X[:20]), chance)
     assert again.quantize() == model.quantize() != plain
-    assert not hasattr(clone(model), "predict_proba")
-    assert not hasattr(model.fit(X[:600], y[:600]), "predict_proba")
+    assert not hasattr(clone(model), "decision_")
+    assert np.array_equal(model.fit(X[:600], y[:600]).predict_proba(X[:20]), usual)
     assert model.quantize() == plain
 
 
@@ -275,7 +290,7 @@ def test_calibrated_probabilities(tmp_path):
         ({"layout": "small"}, "is not a layout; give compact"),
         ({"n_components": 70000}, "must be at most 65536"),
         ({"epochs": 0}, "epochs must be a whole number"),
-        ({"effort": "no"}, "effort must be one of"),
+        ({"effort": "no"}, "effort: 'no'; give normal, quick, or"),
         ({"augment": "shift"}, "augment: give a mapping"),
         ({"augment": {"turn": 1}}, "'turn' is not known"),
         ({"augment": {"shift": 1.5}, "image_shape": (8, 8)}, "shift must be a whole number"),

@@ -71,6 +71,19 @@ def test_without_a_search_the_layout_is_compact(digits):
     assert found.classifier.layout_ == "compact"
 
 
+def test_a_result_predicts_as_its_classifier_does():
+    """Labels, probabilities and accuracy, without a detour; values have no probabilities."""
+    X, y = blobs(60, 0)
+    found = train(X, y, n_components=64, **QUICK)
+    assert np.array_equal(found.predict(X), found.model.predict(X))
+    assert found.score(X, y) == np.mean(found.predict(X) == y)
+    assert np.array_equal(found.predict_proba(X).argmax(axis=1), found.model.scores(X).argmax(1))
+    values = train(X, X[:, 0], task="numbers", model="linear", **QUICK)
+    assert values.score(X, X[:, 0]) == values.classifier.score(X, X[:, 0])
+    with pytest.raises(TinykernelError, match="predict_proba: values"):
+        values.predict_proba(X)
+
+
 def test_inputs_keep_their_names():
     """Names given beside an array reach the integer model."""
     X, y = blobs(60, 0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.budget.drawn import train_drawn
 from tinykernel.budget.teaching import lesson
@@ -75,6 +75,20 @@ class TrainResult:
     seconds: float
     limits: Limits | None = None
     agreement: float | None = None
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return labels or values, as the firmware does; see `Classifier.predict`."""
+        return np.asarray(self.classifier.predict(X))
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return probabilities of classes; see `Classifier.predict_proba`."""
+        if not hasattr(self.classifier, "predict_proba"):
+            raise TinykernelError("predict_proba: values, and drawn components, have none")
+        return np.asarray(self.classifier.predict_proba(X))
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Return the accuracy on labelled rows, or R2 of values."""
+        return float(self.classifier.score(X, y))
 
     @property
     def interrupted(self) -> bool:

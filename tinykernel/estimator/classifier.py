@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +17,7 @@ from tinykernel.estimator.machines import (
     elsewhere,
     flat,
 )
-from tinykernel.model.answers.decision import Decision
+from tinykernel.model.answers.decision import Decision, softmax
 from tinykernel.training.options import TrainerOptions, declared
 from tinykernel.training.options.fields import ClassParameters, MachineParameters, Parameters
 from tinykernel.training.trainset import TrainSet, prepare
@@ -54,7 +53,7 @@ class BaseClassifier(MachineClassifier, KernelEstimator):
     ) -> Calibration:
         """Fit probabilities and thresholds to rows that were not trained on.
 
-        Until the next `fit`, models of `quantize` use them, and `predict_proba` is available.
+        Until the next `fit`, models of `quantize` and `predict_proba` use them.
 
         Parameters
         ----------
@@ -88,9 +87,8 @@ class BaseClassifier(MachineClassifier, KernelEstimator):
         self.decision_ = calibration.model.decision
         return calibration
 
-    @available_if(lambda estimator: hasattr(estimator, "decision_"))
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return calibrated probabilities; available after `calibrate`.
+        """Return probabilities, which `calibrate` corrects.
 
         Parameters
         ----------
@@ -99,12 +97,18 @@ class BaseClassifier(MachineClassifier, KernelEstimator):
         Returns
         -------
         ndarray of float64, shape (n, n_classes)
-            Softmax of the scores at the temperature of the calibration.
+            Softmax of the scores at the temperature of the calibration; without one at 1, as the
+            log loss of the training has it. Least squares, of kernels of few windows, give no
+            log-odds: calibrate these.
         """
         decisions = self.decision_function(X)
+        if hasattr(self, "decision_"):
+            if decisions.ndim == 1:
+                decisions = np.column_stack([-decisions, decisions])
+            return self.decision_.probabilities(decisions)
         if decisions.ndim == 1:
-            decisions = np.column_stack([-decisions, decisions])
-        return self.decision_.probabilities(decisions)
+            decisions = np.column_stack([np.zeros_like(decisions), decisions])
+        return softmax(decisions)
 
 
 @declared
