@@ -1,9 +1,13 @@
 """tinykernel.train: the model fits, uses its budget, and what was found is kept."""
 
+import re
+import sys
+
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 
+from benchmarks.counts import ROOT
 from tests.cli.tools import blobs
 from tests.refusals import refused
 from tinykernel import Classifier, NoveltyDetector, TinykernelError, report, train
@@ -42,6 +46,31 @@ def test_a_model_fits_and_uses_the_budget(digits):
     assert found.trainings == 1
     assert 0.9 * 6144 < found.memory.flash <= found.budget == 6144
     assert report(found.model, "cortex-m4").flash == found.memory.flash
+
+
+def test_train_calls_what_its_diagram_shows():
+    """The page of the architecture has at most twelve calls, in the order of a training."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawing = page.split("## What `train` does")[1].split("\n## ")[0]
+    drawn = [name.split(".")[-1] for name in re.findall(r"\|-- ([\w.]+)", drawing)]
+    rooms = "budget/", "estimator/machines.py", "kinds/", "measure/report.py"
+    calls: dict[str, None] = {}
+
+    def note(frame, event, _):
+        name, caller = frame.f_code.co_name, (frame.f_back or frame).f_code.co_filename
+        if event != "call" or (name == "report" and "budget/" not in caller):
+            return  # by other reports kinds decide
+        if frame.f_code.co_filename.split("tinykernel/")[-1].startswith(rooms):
+            calls.setdefault(name)
+
+    X, y = load_iris(return_X_y=True)
+    sys.setprofile(note)
+    try:
+        train(X, y, budget="4KB", epochs=2, random_state=0, n_jobs=1, link=False)
+    finally:
+        sys.setprofile(None)
+    assert len(drawn) <= 12
+    assert [name for name in calls if name in drawn] == drawn
 
 
 def test_small_code_where_flash_is_short(digits):

@@ -1,6 +1,6 @@
 """Chains of convolutions and a hidden layer, for images of one channel."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,9 +12,16 @@ from tinykernel.model import IntegerModel
 from tinykernel.training.choice import Candidate
 from tinykernel.training.folds import Fold
 from tinykernel.training.images.convolutions import no_chains, responses_of
-from tinykernel.training.images.training import ImageSettings, PreparedImages
+from tinykernel.training.images.training import (
+    ImageSettings,
+    PreparedConvolutions,
+    PreparedImages,
+)
 from tinykernel.training.loss import WIDE_TEMPERATURES
+from tinykernel.training.options import TrainerOptions
 from tinykernel.training.result import TrainingResult
+from tinykernel.training.signals.spectra import PreparedPlanes
+from tinykernel.training.trainset import TrainSet
 
 _DEFAULT, _FEWEST = 32, 4
 #: Share of the epochs of convolutions that tells which is better. A quarter of them preferred
@@ -38,17 +45,53 @@ class ChannelsSpec(ImageSettings, Spec):
         kind = "separable convolutions" if self.is_separable else "chains of convolutions"
         return f"{'coarse ' if self.is_coarse else ''}{kind}, {self.n_channels} channels"
 
-    @property
-    def settings(self) -> ImageSettings:
-        """The part that decides the training."""
-        return ImageSettings(*(getattr(self, item.name) for item in fields(ImageSettings)))
+
+class ConvolutionsKind(Kind[ChannelsSpec]):
+    """Convolutions that are learned by epochs."""
+
+    share: ClassVar[float] = SHARE
+
+    def skeleton(self, spec: ChannelsSpec, problem: Problem) -> IntegerModel:
+        """Return convolutions of random values."""
+        few = problem.once(_few)
+        return few.model(few.learner(spec))
+
+    def judge(self, spec: ChannelsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
+        """Train inside a fold."""
+        decisions = problem.once(_prepared, None).decisions(spec, fold, share)
+        return candidate_of(spec, decisions, problem, fold, temperatures=WIDE_TEMPERATURES)
+
+    def epochs(self, spec: ChannelsSpec, problem: Problem) -> int:
+        """Return the epochs."""
+        return problem.once(_prepared, problem.options.validation_fraction).epochs(spec)
+
+    def fit(self, spec: ChannelsSpec, problem: Problem) -> TrainingResult:
+        """Learn convolutions."""
+        prepared = problem.once(_prepared, problem.options.validation_fraction)
+        return prepared.fit(spec, problem.pace.effort.final)
 
 
-class ChainsKind(Kind[ChannelsSpec]):
+def _prepared(problem: Problem, validation_fraction: float | None) -> PreparedConvolutions:
+    """Return rows as convolutions see them, with a share held out to choose the best epoch."""
+    options = replace(problem.options, validation_fraction=validation_fraction)
+    return _as_planes(problem, problem.data, options)
+
+
+def _few(problem: Problem) -> PreparedConvolutions:
+    return _as_planes(problem, problem.sample, problem.sample_options)
+
+
+def _as_planes(problem: Problem, data: TrainSet, options: TrainerOptions) -> PreparedConvolutions:
+    """Return images, or the spectra of signals."""
+    assert problem.shape is not None
+    kind = PreparedImages if len(problem.shape) == 3 else PreparedPlanes
+    return kind.of(data, options, problem.shape)
+
+
+class ChainsKind(ConvolutionsKind):
     """Chains of convolutions."""
 
     name: ClassVar[str] = "chains"
-    share: ClassVar[float] = SHARE
 
     def applies(self, problem: Problem) -> str:
         """Refuse inputs that are no images of one channel."""
@@ -65,55 +108,3 @@ class ChainsKind(Kind[ChannelsSpec]):
             most = (limits.flash or np.inf) * _A_BYTE / (responses_of(shape) * _A_RESPONSE)
             n = int(np.clip(most, _FEWEST, MOST_CHANNELS))
         return [ChannelsSpec(n, options.linear_bits(shape) or 4)]
-
-    def epochs(self, spec: ChannelsSpec, problem: Problem) -> int:
-        """Return the epochs that images take."""
-        return epochs_of_images(spec, problem)
-
-    def skeleton(self, spec: ChannelsSpec, problem: Problem) -> IntegerModel:
-        """Return convolutions of random values."""
-        return untrained_images(spec.settings, problem)
-
-    def judge(self, spec: ChannelsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
-        """Train inside a fold."""
-        return judged_images(spec, problem, fold, share)
-
-    def fit(self, spec: ChannelsSpec, problem: Problem) -> TrainingResult:
-        """Learn convolutions."""
-        return fit_images(spec, problem)
-
-
-def epochs_of_images(spec: ChannelsSpec, problem: Problem) -> int:
-    """Return the epochs that convolutions of images take."""
-    prepared = problem.once(prepared_images, problem.options.validation_fraction)
-    return prepared.epochs(spec.settings, len(prepared.rows.rows))
-
-
-def fit_images(spec: ChannelsSpec, problem: Problem) -> TrainingResult:
-    """Learn convolutions of all images."""
-    prepared = problem.once(prepared_images, problem.options.validation_fraction)
-    return prepared.fit(spec.settings, problem.pace.effort.final)
-
-
-def prepared_images(problem: Problem, validation_fraction: float | None) -> PreparedImages:
-    """Return images as levels, with a share held out to choose the best epoch."""
-    assert problem.shape is not None
-    options = replace(problem.options, validation_fraction=validation_fraction)
-    return PreparedImages.of(problem.data, options, problem.shape)
-
-
-def _few_images(problem: Problem) -> PreparedImages:
-    assert problem.shape is not None
-    return PreparedImages.of(problem.sample, problem.sample_options, problem.shape)
-
-
-def untrained_images(settings: ImageSettings, problem: Problem) -> IntegerModel:
-    """Return convolutions of random values."""
-    few = problem.once(_few_images)
-    return few.model(few.learner(settings))
-
-
-def judged_images(spec: ChannelsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
-    """Train convolutions of images inside a fold, and judge them outside."""
-    decisions = problem.once(prepared_images, None).decisions(spec.settings, fold, share)
-    return candidate_of(spec, decisions, problem, fold, temperatures=WIDE_TEMPERATURES)

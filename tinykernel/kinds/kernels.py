@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -56,11 +56,6 @@ class KernelsSpec(KernelSettings, Spec):
         cells = f" in {self.cells} cells" if self.cells > 1 else ""
         mean = ", without the mean" if self.without_mean else ""
         return f"{self.n_kernels} kernels{on}{cells}, weights of {self.bits} bits{mean}"
-
-    @property
-    def settings(self) -> KernelSettings:
-        """The part that decides the training."""
-        return KernelSettings(*(getattr(self, item.name) for item in fields(KernelSettings)))
 
 
 class KernelsKind(Kind[KernelsSpec]):
@@ -131,7 +126,7 @@ class KernelsKind(Kind[KernelsSpec]):
     def _widest(self, sized: Sequence[KernelsSpec], problem: Problem) -> KernelsSpec:
         """Return the spec of the widest weights that leave enough kernels, else of the most."""
         if problem.options.linear == "auto":
-            most = self._spec(problem, _MOST_BITS, sized[0].on_spectrum, sized[0].settings)
+            most = self._spec(problem, _MOST_BITS, sized[0].on_spectrum, sized[0])
             sized = [
                 spec for spec in sized if spec.bits < _MOST_BITS or spec.n_kernels == most.n_kernels
             ]
@@ -158,14 +153,14 @@ class KernelsKind(Kind[KernelsSpec]):
     def skeleton(self, spec: KernelsSpec, problem: Problem) -> IntegerModel:
         """Return random kernels with random weights."""
         assert problem.shape is not None
-        arguments = problem.sample, problem.sample_options, spec.settings, problem.shape
+        arguments = problem.sample, problem.sample_options, spec, problem.shape
         return fit_windows(*arguments, untrained=True).machine
 
     def judge(self, spec: KernelsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
         """Fit inside a fold, and judge the model outside."""
         assert problem.shape is not None
         data, out = problem.data, fold.outside
-        arguments = data.of(fold.inside), problem.options, spec.settings, problem.shape
+        arguments = data.of(fold.inside), problem.options, spec, problem.shape
         model = fit_windows(*arguments).machine
         totals = model.readout.totals(model.run(model.quantize_inputs(data.X[out])))
         decisions = (totals * model.decision_scale).astype(np.float32)
@@ -174,7 +169,7 @@ class KernelsKind(Kind[KernelsSpec]):
     def fit(self, spec: KernelsSpec, problem: Problem) -> TrainingResult:
         """Choose kernels, and fit the linear part."""
         assert problem.shape is not None
-        return fit_windows(problem.data, problem.options, spec.settings, problem.shape)
+        return fit_windows(problem.data, problem.options, spec, problem.shape)
 
 
 def spectrum_of_kernels(problem: Problem) -> tuple[Spectrum | None, str]:
@@ -239,7 +234,7 @@ def _judged_in_short(spec: KernelsSpec, problem: Problem) -> Candidate:
         windows = replace(windows, X=Offset().run(windows.X, grid), raw_dtype="int32")
     # Of all windows: a channel may vary in few of them.
     scaler = signal_scaler(windows.X, windows.raw_dtype, shape)
-    plan = signal_plan(problem.options, spec.settings, shape, len(few.rows))
+    plan = signal_plan(problem.options, spec, shape, len(few.rows))
     bits = min(plan.level_bits, scaler.bits)
     plan = replace(plan, n_pool=_COMPARED_COUNTS // plan.cells, level_bits=bits)
     targets, codes = data.targets()[few.rows], data.codes[few.rows]

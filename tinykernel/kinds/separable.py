@@ -4,39 +4,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-import numpy as np
-
-from tinykernel.kinds.chains import (
-    SHARE,
-    ChannelsSpec,
-    epochs_of_images,
-    fit_images,
-    judged_images,
-    untrained_images,
-)
-from tinykernel.kinds.kind import Kind, candidate_of
+from tinykernel.kinds.chains import ChannelsSpec, ConvolutionsKind
 from tinykernel.kinds.problem import Problem
 from tinykernel.measure.capacity import MOST_CHANNELS
-from tinykernel.model import IntegerModel
-from tinykernel.training.choice import Candidate
-from tinykernel.training.folds import Fold
 from tinykernel.training.images.separable import no_separable
-from tinykernel.training.loss import WIDE_TEMPERATURES
-from tinykernel.training.result import TrainingResult
-from tinykernel.training.signals.planes import plane_plan
-from tinykernel.training.signals.spectra import fit_planes, spectrum_of_planes
+from tinykernel.training.signals.spectra import spectrum_of_planes
 
 _DEFAULT, _DEFAULT_OF_SPECTRA = 32, 64
 # On spectra, few windows or channels teach or tell too little; more channels train slowly.
 _FEWEST_WINDOWS, _FEWEST_CHANNELS, _MOST_OF_SPECTRA = 600, 16, 128
 
 
-class SeparableKind(Kind[ChannelsSpec]):
+class SeparableKind(ConvolutionsKind):
     """Separable convolutions."""
 
     name: ClassVar[str] = "separable"
     cost: ClassVar[int] = 2
-    share: ClassVar[float] = SHARE
 
     def applies(self, problem: Problem) -> str:
         """Refuse inputs that are neither images nor signals with a spectrum."""
@@ -76,46 +59,3 @@ class SeparableKind(Kind[ChannelsSpec]):
         if problem.shape is not None and len(problem.shape) == 2 and not is_asked:
             return [spec for spec in sized if spec.n_channels >= _FEWEST_CHANNELS]
         return [spec for spec in sized if not spec.is_coarse or spec.n_channels > fine]
-
-    def epochs(self, spec: ChannelsSpec, problem: Problem) -> int:
-        """Return the epochs."""
-        assert problem.shape is not None
-        if len(problem.shape) == 3:
-            return epochs_of_images(spec, problem)
-        n_rows = len(problem.data.X)
-        return plane_plan(problem.options, spec.n_channels, n_rows, spec.bits).linear.epochs
-
-    def skeleton(self, spec: ChannelsSpec, problem: Problem) -> IntegerModel:
-        """Return convolutions of random values."""
-        assert problem.shape is not None
-        if len(problem.shape) == 3:
-            return untrained_images(spec.settings, problem)
-        size = spec.n_channels, spec.bits
-        return fit_planes(
-            problem.sample, problem.sample_options, *size, problem.shape, True
-        ).machine
-
-    def judge(self, spec: ChannelsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
-        """Train inside a fold."""
-        shape, data, out = problem.shape, problem.data, fold.outside
-        assert shape is not None
-        if len(shape) == 3:
-            return judged_images(spec, problem, fold, share)
-        size, inside = (spec.n_channels, spec.bits), data.of(fold.inside)
-        epochs = plane_plan(problem.options, size[0], len(inside.X), size[1]).linear.epochs
-        options = replace(problem.options, epochs=int(np.ceil(epochs * share)))
-        model = fit_planes(inside, options, *size, shape).machine
-        totals = model.readout.totals(model.run(model.quantize_inputs(data.X[out])))
-        decisions = (totals * model.decision_scale).astype(np.float32)
-        return candidate_of(spec, decisions, problem, fold, temperatures=WIDE_TEMPERATURES)
-
-    def fit(self, spec: ChannelsSpec, problem: Problem) -> TrainingResult:
-        """Learn convolutions."""
-        shape = problem.shape
-        assert shape is not None
-        if len(shape) == 3:
-            return fit_images(spec, problem)
-        options = problem.options
-        if problem.pace.effort.final < 1:
-            options = replace(options, epochs=problem.shortened(self.epochs(spec, problem)))
-        return fit_planes(problem.data, options, spec.n_channels, spec.bits, shape)

@@ -1,5 +1,6 @@
 """Training of images: convolutions are learned with the linear part."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils import check_random_state
 from tinykernel.errors import OptionError, ShapeError
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.stage import Stage
 from tinykernel.model.stages.convolutions import MOST_CHANNELS
 from tinykernel.model.stages.frame import Frame
 from tinykernel.model.stages.scale import Scale
@@ -19,9 +21,8 @@ from tinykernel.training.images.convolutions import (
     ImageLearner,
     as_levels,
     convolution_plan,
-    no_chains,
 )
-from tinykernel.training.images.separable import SeparableLearner, no_separable, separable_plan
+from tinykernel.training.images.separable import SeparableLearner, separable_plan
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.options import TrainerOptions
@@ -56,15 +57,66 @@ class ImageSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedImages:
-    """Images as levels, and the stages before the convolutions."""
+class PreparedConvolutions(ABC):
+    """Rows as convolutions see them, and the grid of the raw ones."""
 
     data: TrainSet
     rows: TrainingRows
+    options: TrainerOptions
+    grid: Grid
+
+    @abstractmethod
+    def recipe(self, settings: ImageSettings, n_rows: int) -> LinearRecipe:
+        """Return the recipe of the linear part, with the epochs of all."""
+
+    def epochs(self, settings: ImageSettings) -> int:
+        """Return the epochs."""
+        return self.recipe(settings, len(self.rows.rows)).epochs
+
+    @abstractmethod
+    def learner(self, settings: ImageSettings, rows: TrainingRows | None = None) -> ImageLearner:
+        """Begin with convolutions, on all rows or some of them."""
+
+    @abstractmethod
+    def stages(self, learner: ImageLearner) -> tuple[Stage, ...]:
+        """Return the stages before the linear part; TinykernelError for what the C lacks."""
+
+    def model(self, learner: ImageLearner) -> IntegerModel:
+        """Return the model of a learner."""
+        stages = self.stages(learner)
+        model = chained_model(stages, self.grid, self.data.meaning, learner.stored())
+        return replace(model, hop=self.options.hop)
+
+    def fit(self, settings: ImageSettings, share: float = 1.0) -> TrainingResult:
+        """Learn convolutions, for a share of the epochs."""
+        learner = self._shortened(self.learner(settings), share)
+        self.stages(learner)  # what cannot be is refused before the long training
+        history = run_training(learner, self.rows)
+        return TrainingResult(self.model(learner), learner.plan, history)
+
+    @staticmethod
+    def _shortened(learner: ImageLearner, share: float) -> ImageLearner:
+        epochs = int(np.ceil(learner.recipe.epochs * share))
+        learner.recipe = replace(learner.recipe, epochs=epochs)
+        learner.plan = replace(learner.plan, linear=learner.recipe)
+        return learner
+
+    def decisions(self, settings: ImageSettings, fold: Fold, share: float) -> NDArray[np.float32]:
+        """Train on the rows inside a fold for a share of the epochs, and decide those outside."""
+        rows, inside = self.rows, fold.inside
+        part = TrainingRows(rows.rows[inside], rows.targets[inside], rows.weight[inside], None)
+        learner = self._shortened(self.learner(settings, part), share)
+        run_epochs(learner, learner.recipe.epochs, stage=None)
+        return learner.decide(learner.seen(rows.rows[fold.outside]))
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedImages(PreparedConvolutions):
+    """Images as levels."""
+
     scaler: Scale
     frame: Frame | None
     shape: tuple[int, ...]
-    options: TrainerOptions
 
     @staticmethod
     def of(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> "PreparedImages":
@@ -84,31 +136,24 @@ class PreparedImages:
         scaler = choose_scaler(pixels, data.raw_dtype, 8, scope)
         check_channels(scaler)
         rows = rows.seen(lambda raw: as_levels(raw, scaler, shape))
-        return PreparedImages(data, rows, scaler, frame, shape, options)
+        grid = Grid.raw(data.raw_dtype, *shape) if frame is None else frame.taken
+        return PreparedImages(data, rows, options, grid, scaler, frame, shape)
 
     def learner(self, settings: ImageSettings, rows: TrainingRows | None = None) -> ImageLearner:
         """Begin with convolutions, on all rows or some of them."""
-        options, shape = self.options, self.shape
+        options, shape, n = self.options, self.shape, settings.n_channels
         rows = rows or self.rows
-        refused = no_chains(shape)
-        if settings.is_separable:
-            refused = no_separable(shape, is_coarse=settings.is_coarse)
-        if refused:
-            name = "image_shape" if options.model == "auto" else "model"
-            raise OptionError(f"{name}: {refused}")
-        n = settings.n_channels
-        if n > MOST_CHANNELS:
-            raise OptionError(f"n_channels: {n}; give at most {MOST_CHANNELS}")
-        linear = self._recipe(settings, len(rows.rows))
+        check_number(n)
+        linear = self.recipe(settings, len(rows.rows))
         varied = _VARIED if settings.is_separable else _VARIED_CHAINS
         augmentation = Augmentation.of(varied if options.augment is None else options.augment)
-        known = rows.rows, rows.targets, rows.weight
+        images = rows.rows, rows.targets, rows.weight
         if settings.is_separable:
             plan = separable_plan(shape, n, linear, is_coarse=settings.is_coarse)
-            return SeparableLearner(*known, plan, augmentation)
-        return ConvolutionLearner(*known, convolution_plan(shape, n, linear), augmentation)
+            return SeparableLearner(*images, plan, augmentation)
+        return ConvolutionLearner(*images, convolution_plan(shape, n, linear), augmentation)
 
-    def _recipe(self, settings: ImageSettings, n_rows: int) -> LinearRecipe:
+    def recipe(self, settings: ImageSettings, n_rows: int) -> LinearRecipe:
         """Return the recipe of the linear part, with the epochs of all."""
         options, epochs = self.options, _EPOCHS if settings.is_separable else _EPOCHS_OF_CHAINS
         linear = linear_recipe(options, n_rows, settings.bits, epochs, self.data.losses)
@@ -116,36 +161,13 @@ class PreparedImages:
             linear = replace(linear, epochs=min(linear.epochs, _MOST_EPOCHS))
         return linear
 
-    def epochs(self, settings: ImageSettings, n_rows: int) -> int:
-        """Return the epochs that so many images take."""
-        return self._recipe(settings, n_rows).epochs
+    def stages(self, learner: ImageLearner) -> tuple[Stage, ...]:
+        """Return the frame if there is one, levels, and convolutions."""
+        stages = learner.stages(self.scaler)
+        return stages if self.frame is None else (self.frame, *stages)
 
-    def model(self, learner: ImageLearner) -> IntegerModel:
-        """Return the model of a learner."""
-        stages, taken = learner.stages(self.scaler), Grid.raw(self.scaler.raw_dtype, *self.shape)
-        model = chained_model(stages, taken, self.data.meaning, learner.stored())
-        if self.frame is None:
-            return model
-        return replace(model, input=self.frame.taken, stages=(self.frame, *model.stages))
 
-    def fit(self, settings: ImageSettings, share: float = 1.0) -> TrainingResult:
-        """Learn convolutions, for a share of the epochs."""
-        learner = self._shortened(self.learner(settings), share)
-        learner.stages(self.scaler)  # what cannot be is refused before the long training
-        history = run_training(learner, self.rows)
-        return TrainingResult(self.model(learner), learner.plan, history)
-
-    @staticmethod
-    def _shortened(learner: ImageLearner, share: float) -> ImageLearner:
-        epochs = int(np.ceil(learner.recipe.epochs * share))
-        learner.recipe = replace(learner.recipe, epochs=epochs)
-        learner.plan = replace(learner.plan, linear=learner.recipe)
-        return learner
-
-    def decisions(self, settings: ImageSettings, fold: Fold, share: float) -> NDArray[np.float32]:
-        """Train on the rows inside a fold for a share of the epochs, and decide those outside."""
-        rows, inside = self.rows, fold.inside
-        part = TrainingRows(rows.rows[inside], rows.targets[inside], rows.weight[inside], None)
-        learner = self._shortened(self.learner(settings, part), share)
-        run_epochs(learner, learner.recipe.epochs, stage=None)
-        return learner.decide(learner.seen(rows.rows[fold.outside]))
+def check_number(n_channels: int) -> None:
+    """Refuse more channels than the firmware has."""
+    if n_channels > MOST_CHANNELS:
+        raise OptionError(f"n_channels: {n_channels}; give at most {MOST_CHANNELS}")

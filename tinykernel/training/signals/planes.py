@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import OptionError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages.separable import MOST_CHANNELS
 from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.separable import SeparableLearner, SeparablePlan
@@ -108,8 +106,6 @@ def plane_plan(
     options: TrainerOptions, n: int, n_rows: int, bits: int, losses: tuple[float, ...] = ()
 ) -> SeparablePlan:
     """Return the plan of convolutions whose last block has n channels."""
-    if n > MOST_CHANNELS:
-        raise OptionError(f"n_channels: {n}; give at most {MOST_CHANNELS}")
     linear = linear_recipe(options, n_rows, bits, _EPOCHS, losses)
     streams = options.streaming == "on"
     parts, down, across = zip(*(_OF_STREAMS if streams else _BLOCKS), strict=True)

@@ -1,19 +1,25 @@
 """Training of separable convolutions on the spectra of signals."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from tinykernel import progress
-from tinykernel.errors import OptionError
 from tinykernel.model.grid import Grid
+from tinykernel.model.stage import Stage
 from tinykernel.model.stages.plane import Plane
 from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.training.loop import History
+from tinykernel.training.images.convolutions import ImageLearner
+from tinykernel.training.images.separable import SeparablePlan
+from tinykernel.training.images.training import (
+    ImageSettings,
+    PreparedConvolutions,
+    check_number,
+)
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts import linear_training
-from tinykernel.training.result import TrainingResult
+from tinykernel.training.readouts.linear import LinearRecipe
+from tinykernel.training.readouts.linear_training import TrainingRows, split_rows
 from tinykernel.training.signals.planes import (
     EVERY,
     PlaneLearner,
@@ -37,35 +43,43 @@ def spectrum_of_planes(
     return first, refused or no_planes(grid, first, options.augment)
 
 
-def fit_planes(
-    data: TrainSet,
-    options: TrainerOptions,
-    n_channels: int,
-    bits: int,
-    shape: tuple[int, ...],
-    untrained: bool = False,
-) -> TrainingResult:
-    """Learn separable convolutions on the spectra of windows of (samples, channels).
+@dataclass(frozen=True, eq=False)
+class PreparedPlanes(PreparedConvolutions):
+    """Spectra of windows as images."""
 
-    The last block has `n_channels`; the linear part has weights of so many bits.
-    """
-    grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
-    first, refused = spectrum_of_planes(options, shape, data.raw_dtype)
-    if refused:
-        raise OptionError(f"model: {refused}")
-    assert first is not None
-    progress.report("spectra", 0, None)
-    seed = int(check_random_state(options.random_state).randint(2**31 - 1))
-    made = first.gives(grid)
-    planes = -1, 1, made.rows, made.channels
-    rows = linear_training.split_rows(data.seen(lambda raw: first.run(raw, grid)), options, seed)
-    rows = rows.seen(lambda levels: levels.astype(np.uint8).reshape(planes))
-    plan = plane_plan(options, n_channels, len(rows.rows), bits, data.losses)
-    known = rows.rows, rows.targets, rows.weight, plan
-    learner = PlaneLearner(*known, variation_of(options, first, made.rows))
-    history = History([{"loss": float("nan")}])
-    if not untrained:
-        history = linear_training.run_training(learner, rows)
-    stages = first, Plane(), *learner.layers_and_scale()
-    model = linear_training.chained_model(stages, grid, data.meaning, learner.stored())
-    return TrainingResult(replace(model, hop=options.hop), learner.plan, history)
+    spectrum: Spectrum
+
+    @staticmethod
+    def of(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> "PreparedPlanes":
+        """Compute the spectra of windows of (samples, channels)."""
+        grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
+        spectrum, _ = spectrum_of_planes(options, shape, data.raw_dtype)
+        assert spectrum is not None
+        progress.report("spectra", 0, None)
+        seed = int(check_random_state(options.random_state).randint(2**31 - 1))
+        segments = spectrum.gives(grid)
+        planes = -1, 1, segments.rows, segments.channels
+        rows = split_rows(data.seen(lambda raw: spectrum.run(raw, grid)), options, seed)
+        rows = rows.seen(lambda levels: levels.astype(np.uint8).reshape(planes))
+        return PreparedPlanes(data, rows, options, grid, spectrum)
+
+    def recipe(self, settings: ImageSettings, n_rows: int) -> LinearRecipe:
+        """Return the recipe of the linear part, with the epochs of all."""
+        return self._plan(settings, n_rows).linear
+
+    def _plan(self, settings: ImageSettings, n_rows: int) -> SeparablePlan:
+        size = settings.n_channels, n_rows, settings.bits
+        return plane_plan(self.options, *size, self.data.losses)
+
+    def learner(self, settings: ImageSettings, rows: TrainingRows | None = None) -> PlaneLearner:
+        """Begin with convolutions, on all rows or some of them."""
+        rows = rows or self.rows
+        check_number(settings.n_channels)
+        plan = self._plan(settings, len(rows.rows))
+        variation = variation_of(self.options, self.spectrum, rows.rows.shape[2])
+        return PlaneLearner(rows.rows, rows.targets, rows.weight, plan, variation)
+
+    def stages(self, learner: ImageLearner) -> tuple[Stage, ...]:
+        """Return the spectrum, and the convolutions on it."""
+        assert isinstance(learner, PlaneLearner)
+        return self.spectrum, Plane(), *learner.layers_and_scale()
