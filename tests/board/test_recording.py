@@ -91,8 +91,8 @@ def test_a_line_is_read_as_it_was_printed(numbers, comma, named) -> None:
 
 def test_what_is_no_sample_is_none() -> None:
     """Messages, halves of names and words between numbers are no samples."""
-    words = ("ready", "1,2,x", "a:1,2", ":1", "a:", "1 2 3 volts", "nan,1", "--1")
-    for text in (*words, "1e999,1", "1," + "9" * 5000):
+    words = ("ready", "1,2,x", "a:1,2", ":1", "a:", "1 2 3 volts", "nan,1", "--1", "\x1b[2J:1")
+    for text in (*words, "1e999,1", "1," + "9" * 5000, "a" * 61 + ":1"):
         assert split_line(text) is None, text
 
 
@@ -267,13 +267,14 @@ def test_a_pause_is_a_gap_in_time_and_said(tmp_path) -> None:
 
 
 def test_packets_keep_what_they_brought(tmp_path) -> None:
-    """A last one that none follows, one before other channels, and those around a pause."""
+    """A last or only one that none follows, one before other channels, those around a pause."""
     samples = np.arange(300).reshape(300, 1)
     data = frames_of(samples, 1000, 10)[:-4]
     half = len(data) // 2
     other = frames_of(np.ones((10, 2)), 1000, 10)
     cases = {
         "cut": ([(0.0, data)], "disconnected", [300]),
+        "alone": ([(0.0, frames_of(samples[:10], 1000)[:-4])], "disconnected", [10]),
         "other": ([(0.0, data + other)], "the channels or the rate of the packets changed", [300]),
         "again": ([(0.0, data + data)], "disconnected", [300, 300]),
         "pause": (

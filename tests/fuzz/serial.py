@@ -28,6 +28,7 @@ _PIECES = (
     b"\r\n",
     b"1e999",
     b"\xff\x00",
+    b"\x1b[2J",
 )
 _ANSWERS = {
     "name": "m-name-dut-[x]",
@@ -152,7 +153,7 @@ def run(batch: Batch, size: int) -> None:
                         else:
                             (verify if number == 1 else watch)(rng, model)
                     except TinykernelError as error:
-                        if "\n" in str(error) or len(str(error)) > 300:
+                        if not str(error).isprintable() or len(str(error)) > 300:
                             batch.find("uncaught exceptions", f"device {index}: {error}")
                     except Exception as error:
                         batch.find("uncaught exceptions", f"device {index}, {number}: {error!r}")

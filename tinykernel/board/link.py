@@ -17,6 +17,7 @@ LIST_PORTS = "'python -m serial.tools.list_ports'"
 _WAIT = 0.05  # seconds that a read waits for the first byte
 _MOST = 1 << 16  # bytes that a read takes at once
 _LONGEST = 1 << 16  # bytes of a line
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def _serial(module: str) -> Any:
@@ -94,7 +95,7 @@ class Link:
 
     def line(self, seconds: float) -> str | None:
         """Return the next line without its end; None where none ends within the time."""
-        # Of a line that is too long there is only the end.
+        # Of a line that is too long there is only the end; no terminal obeys its control characters.
         limit = time.monotonic() + seconds
         while b"\n" not in self._waiting:
             if time.monotonic() > limit:
@@ -103,7 +104,7 @@ class Link:
             self._waiting = waiting[-_LONGEST:] + self.read()
         line, _, rest = bytes(self._waiting).partition(b"\n")
         self._waiting = bytearray(rest)
-        return line.decode("ascii", "replace").strip()
+        return _CONTROL.sub("\ufffd", line.decode("ascii", "replace").strip())
 
     def drain(self) -> None:
         """Drop what arrives, until nothing has come for 0.1 seconds; for three at most."""
@@ -120,7 +121,7 @@ class Link:
 MOST_BYTES = 31
 _ANSWER = 30.0  # seconds that an answer may take, and the self-test after a reset
 _MOST_LINES = 1000  # of an answer
-_SHOWN = 40  # characters of a line in an error
+_SHOWN = 80  # characters of a text or a line of the board
 _RESULTS = re.compile(r"m-results-\[(-?\d{1,10}(?:,-?\d{1,10})*)\]")
 
 
@@ -191,7 +192,7 @@ class ConnectedBoard:
             )
         for line in lines:
             if line.startswith("e-["):
-                raise self._error(f"the board refuses {word!r}: {line[3:-1]}")
+                raise self._error(f"the board refuses {word!r}: {line[3:-1][:_SHOWN]}")
         return lines
 
     def send(self, data: bytes) -> list[str]:
@@ -237,8 +238,8 @@ class ConnectedBoard:
         return int(digits)
 
     def _text(self, lines: list[str], begin: str) -> str:
-        """Return the text in the brackets of a line."""
+        """Return the text in the brackets of a line, or its begin."""
         for line in lines:
             if line.startswith(f"{begin}[") and line.endswith("]"):
-                return line[len(begin) + 1 : -1]
+                return line[len(begin) + 1 : -1][:_SHOWN]
         raise self._error(f"an answer without {begin}[...]: another program answers there")

@@ -148,10 +148,18 @@ class Sensor:
         """Wait until the channels are known; raise an error that describes any other output."""
         limit = time.monotonic() + _LEARN
         while not self.names:
-            batch = self.take()
+            lost = None
+            try:
+                batch = self.take()
+            except TinykernelError as error:
+                lost = error
+            if lost or time.monotonic() > limit:
+                batch = self.rest()  # with a frame that no other one follows
+                if not self.names:
+                    raise lost or BoardError(f"{self.link.port}: {self._wrong()}")
             self._waiting = batch if batch.samples else None
-            if time.monotonic() > limit and not self.names:
-                raise BoardError(f"{self.link.port}: {self._wrong()}")
+            if lost:  # once these are recorded
+                self._arrived.put((time.monotonic(), lost))
 
     def _wrong(self) -> str:
         if not self._seen:

@@ -21,6 +21,7 @@ _DIVIDED = re.compile(r"[,;\t ]+")
 _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _LONGEST_LINE = 1 << 16  # bytes
+_LONGEST_NAME = 60  # characters
 _LINES_TO_LEARN = 3  # of the same channels
 
 
@@ -40,7 +41,8 @@ def split_line(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     names, numbers = [], []
     for cell in cells:
         name, colon, number = cell.rpartition(":")
-        if not _NUMBER.fullmatch(number) or (colon and not name) or math.isinf(float(number)):
+        is_name = 0 < len(name) <= _LONGEST_NAME and name.isprintable()
+        if not _NUMBER.fullmatch(number) or (colon and not is_name) or math.isinf(float(number)):
             return None
         names += [name] if colon else []
         numbers.append(number)
