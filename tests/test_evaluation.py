@@ -22,7 +22,7 @@ from tinykernel.evaluation import (
     models,
 )
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
-from tinykernel.evaluation.cautions import cautions, from_few_groups
+from tinykernel.evaluation.cautions import cautions, far_groups, from_few_groups
 from tinykernel.evaluation.figures import compare_values
 from tinykernel.evaluation.models import evaluate_clips
 
@@ -91,6 +91,20 @@ def test_labels_of_few_groups_are_named():
     (line,) = from_few_groups(labels, few)
     assert re.match("8[5-9] % of the rows of 'S' come from 2 of 22 groups: ", line)
     assert from_few_groups(labels, np.zeros(660)) == ()
+
+
+def test_a_group_that_is_far_worse_is_named():
+    """Of twelve persons one or two bad ones are, and none of those that chance explains."""
+    rng, groups = np.random.default_rng(0), np.repeat([f"p{i:02}" for i in range(12)], 40)
+    for bad in ([], ["p03"], ["p03", "p07"]):
+        exact = 0
+        for _ in range(200):
+            right = rng.random(480) < np.where(np.isin(groups, bad), 0.5, 0.95)
+            exact += re.findall(r"'(p\d+)'", " ".join(far_groups(right, groups))) == bad
+        assert exact >= 190
+    (line,) = far_groups((groups != "p03") | (np.arange(480) % 2 > 0), groups)
+    assert line.startswith("group 'p03' has 50 % accuracy, the 11 others 100 %: such groups may")
+    assert far_groups(groups != "p03", np.repeat(np.arange(6), 80)) == ()
 
 
 def test_few_groups_have_no_interval():

@@ -12,7 +12,7 @@ from tinykernel.board import emulator
 from tinykernel.board.checking import BoardResult, verify_on_board
 from tinykernel.board.emulator import emulated_board
 from tinykernel.board.link import ConnectedBoard, Link
-from tinykernel.errors import ModelError
+from tinykernel.errors import ModelError, TinykernelError
 from tinykernel.model import IntegerModel
 
 TOOLS = {

@@ -77,6 +77,32 @@ def from_few_groups(labels: NDArray[Any], groups: NDArray[Any]) -> tuple[str, ..
     return tuple(lines)
 
 
+def far_groups(right: NDArray[np.bool_], groups: NDArray[Any]) -> tuple[str, ...]:
+    """Name groups, a sixth at most, that are far worse than all others.
+
+    Intervals follow how groups differ; they cannot follow how rare such a group is.
+
+    >>> groups = np.repeat(np.arange(12), 40)
+    >>> far_groups((groups != 3) | (np.arange(480) % 2 > 0), groups)[0][:52]
+    'group 3 has 50 % accuracy, the 11 others 100 %: such'
+    """
+    names, index, rows = np.unique(groups, return_inverse=True, return_counts=True)
+    wrong = np.bincount(index, ~right) / rows
+    worst = np.argsort(-wrong, kind="stable")[: max(1, len(names) // 6)]
+    usual = float(1 - right[~np.isin(index, worst)].mean()) if len(names) >= FEWEST_GROUPS else 1.0
+    far = np.sort(worst[wrong[worst] > usual + 0.1 + 4 * np.sqrt((usual + 0.05) / rows[worst])])
+    if not far.size:
+        return ()
+    accuracy = 100 * right[np.isin(index, far)].mean()
+    others = 100 * right[~np.isin(index, far)].mean()
+    which = f"group{'s' * (far.size > 1)} {_listed(names[far].tolist())}"
+    return (
+        f"{which} {'has' if far.size == 1 else 'have'} {accuracy:.0f} % accuracy, the "
+        f"{len(names) - far.size} others {others:.0f} %: such groups may be more frequent "
+        "elsewhere than the interval allows for",
+    )
+
+
 def _rare(judged: LabelEvaluation, y_train: NDArray[Any]) -> str:
     """Name labels of few training rows, but for those whose recall is known not to be low."""
     labels, counts = np.unique(y_train, return_counts=True)

@@ -13,7 +13,7 @@ from tinykernel.data.ranges import outside
 from tinykernel.decisions.figures import decision_figures
 from tinykernel.evaluation import figures
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
-from tinykernel.evaluation.cautions import cautions, from_few_groups
+from tinykernel.evaluation.cautions import cautions, far_groups, from_few_groups
 from tinykernel.evaluation.intervals import accuracy_interval
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
@@ -81,12 +81,14 @@ def evaluate(
     if integer.is_regressor:
         judged = _of_values(integer, X, np.asarray(y, dtype=np.float64), group)
     else:
-        doubts += () if group is None else from_few_groups(np.asarray(y), group)
-        judged = figures.compare(np.asarray(y), integer.predict(X), integer.classes, group)
+        true, predicted = np.asarray(y), integer.predict(X)
+        judged = figures.compare(true, predicted, integer.classes, group)
+        if group is not None:
+            doubts += from_few_groups(true, group) + far_groups(true == predicted, group)
         decisions = decision_figures(
             integer,
             X,
-            np.asarray(y),
+            true,
             lambda rows, wrong: accuracy_interval(wrong, None if group is None else group[rows]),
         )
         judged = replace(judged, decisions=decisions)
