@@ -90,7 +90,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         The threshold with the sign of `score_samples`.
     areas_ : dict of str to float
         Of windows, what was compared, and the mean area under the ROC curve of simulated anomalies:
-        windows that are mixed, scaled, clipped, have impulses or miss a channel.
+        windows that are mixed, scaled, clipped, have impulses or a slow swing, or miss a channel.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Bands of a spectrum for novelty: impacts in machines, and the anomalies that choose."""
+"""Bands and filters for novelty: faults of machines, and the anomalies that choose."""
 
 import numpy as np
 import pytest
@@ -15,25 +15,35 @@ def shop(import_benchmark):
 
 
 @pytest.mark.parametrize(
-    ("rate", "axes", "dtype", "front"),
-    [(3200, 3, np.int16, "bands"), (6400, 1, np.int16, "bands"), (6400, 1, np.float32, "filters")],
+    ("rate", "axes", "samples", "dtype", "left_out"),
+    [
+        (6400, 1, 1024, np.float32, []),
+        (3200, 3, 256, np.float32, []),
+        # A window holds one rotation, and 2.4 impacts at 61 Hz.
+        (25600, 3, 1024, np.int16, ["", "imbalance"]),
+    ],
 )
-def test_impacts_in_a_machine_are_found(rate, axes, dtype, front, shop):
-    """From 40 healthy recordings: patterns of samples found them with an area of 0.4 to 0.6."""
-    rng = np.random.default_rng(0)
-    X, groups = shop.windows_of(rng, 40, 0, rate, axes, 1024)
+def test_faults_of_a_machine_are_found(rate, axes, samples, dtype, left_out, shop):
+    """From 40 healthy recordings: impacts at two rates, a lost or clipped axis, imbalance."""
+    rng, shape = np.random.default_rng(0), (rate, axes, samples)
+    X, groups = shop.windows_of(rng, 40, *shape)
     watch = NoveltyDetector(random_state=0).fit(X.astype(dtype), groups=groups)
-    usual, faulty = (shop.windows_of(rng, 15, each, rate, axes, 1024)[0] for each in (0, 1.2))
-    scores = -watch.score_samples(np.concatenate([usual, faulty]).astype(dtype))
-    assert roc_auc_score(np.repeat([0, 1], [len(usual), len(faulty)]), scores) >= 0.95
-    assert max(watch.areas_, key=watch.areas_.get).startswith(front)
-    again = NoveltyDetector(random_state=0).fit(X.astype(dtype), groups=groups)
-    assert again.quantize().fingerprint() == watch.quantize().fingerprint()
+    usual = watch.score_samples(shop.windows_of(rng, 15, *shape)[0].astype(dtype))
+    faults = {"", "impacts at 107 Hz", "imbalance", "clipped", "an axis is 0"}
+    assert faults == {"", *shop.FAULTS}
+    for name in sorted(faults.difference(left_out)):
+        impact = 0 if name else 1.2  # at 61 Hz
+        rows, _ = shop.windows_of(rng, 15, *shape, impact=impact, fault=name)
+        scores = np.concatenate([usual, watch.score_samples(rows.astype(dtype))])
+        assert roc_auc_score(np.arange(len(scores)) >= len(usual), -scores) >= 0.95, name
+    if axes == 1:
+        again = NoveltyDetector(random_state=0).fit(X.astype(dtype), groups=groups)
+        assert again.quantize().fingerprint() == watch.quantize().fingerprint()
 
 
 def test_patterns_are_for_those_who_name_their_number(shop):
     """With a number of kernels nothing is compared; of floats no spectrum is."""
-    X, _ = shop.windows_of(np.random.default_rng(0), 10, 0, 1000, 1, 1024)
+    X, _ = shop.windows_of(np.random.default_rng(0), 10, 1000, 1, 1024)
     asked = NoveltyDetector(n_kernels=32, random_state=0).fit(X)
     floats = NoveltyDetector(random_state=0).fit(X.astype(np.float32))
     assert asked.areas_ == {}
@@ -45,11 +55,13 @@ def test_bands_filters_and_streams_are_the_same_in_c(dtype, first, shop, require
     """Windows and a stream give the scores of Python on the host and on a board."""
     require_platforms("cortex-m0plus")
     rng = np.random.default_rng(0)
-    X = shop.windows_of(rng, 12, 0, 3200, 2, 256)[0].reshape(-1, 512).astype(dtype)
+    X = shop.windows_of(rng, 12, 3200, 2, 256)[0].reshape(-1, 512).astype(dtype)
     model = NoveltyDetector(window_shape=(256, 2), hop=128, random_state=0).fit(X)
     stages = model.quantize().stages
     assert {stages[0].KIND} == {first}
-    rows = np.concatenate([X[:8], shop.windows_of(rng, 1, 2, 3200, 2, 256)[0].reshape(-1, 512)])
+    rows = np.concatenate(
+        [X[:8], shop.windows_of(rng, 1, 3200, 2, 256, impact=2)[0].reshape(-1, 512)]
+    )
     stream = [shop.machine(rng, 3200, 2, 2, 1500).astype(dtype)]
     for target in ("host", "cortex-m0plus"):
         found = verify(model.quantize(), rows.astype(dtype), target=target, recordings=stream)

@@ -1,5 +1,7 @@
 """Windows of normal recordings: bands, filters, and simulated anomalies to choose by."""
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,15 +23,16 @@ _THRESHOLDS = 8  # a band
 _USUAL = (0.02, 0.98)  # quantiles of usual levels
 _LEAST_SPAN = 40  # in sums of nine levels
 _TAPS = 9
-# Filters: the places of the taps 2 among -1, after how many samples they repeat, and the thresholds
-# of each, in spans from the middle of what is usual to twice what is loud.
-_FILTERS = ((0, 3, 6), (1, 3, 5), (0, 4, 8), (3, 4, 5))
-_DILATIONS, _MOST_COUNTS = (1, 2, 4), 256
-_STEPS = np.linspace(0.5, 3, 6)
+# Filters pass the newest sample, sums of nine, or, with taps of 2 at these places among -1, other
+# frequencies. Their thresholds are in spans from the middle of what is usual to what is loud.
+_PLACES = ((0, 3, 6), (1, 3, 5), (0, 4, 8), (3, 4, 5))
+_DILATIONS, _MOST_COUNTS = (1, 2, 4, 8), 256
+_OF_SAMPLES, _OF_SUMS, _OF_SLOW = (-1, -0.3, 0.3, 1), (-2, -1, 1, 2), (0.1, 0.4, 1.2, 2.5)
+_OF_FAST = (-0.1, 0.1, 0.4, 1.2, 2, 3)
 _FEWEST_POSITIONS = 3  # what usual counts differ by, at least
 _MOST_WINDOWS = 500  # that tell what is usual
-# Simulated anomalies: factor of scaled windows, and of the deviation clipped ones and bursts have.
-_SCALED, _CLIPPED, _BURST = 2.0, 1.0, 3.0
+# Simulated anomalies: the factor of scaled windows, and those of the deviation.
+_SCALED, _CLIPPED, _BURST, _SWING = 2.0, 1.0, 3.0, 3.0
 _BURST_SAMPLES = 24
 
 
@@ -71,35 +74,32 @@ def filter_stages(
 ) -> tuple[Grid, tuple[Stage, ...]] | None:
     """Return stages that count how often filters of samples respond loudly, and what they take.
 
-    Filters of zero mean pass other frequencies each. Their thresholds reach beyond what is usual in
+    Filters pass all, slow or other frequencies each. Their thresholds reach beyond what is usual in
     rows (n, samples * channels), and each count fills its own range, so that a few loud positions
-    of a thousand tell. Samples may be floats. None where there are too many channels, or windows
-    are too short.
+    of a thousand tell; low ones tell of clipped or missing samples. Samples may be floats. None
+    where there are too many channels, or windows are too short.
     """
     samples, channels = shape
-    steps = _STEPS.size * channels
-    near = [(d, places) for d in _DILATIONS if 16 * d < samples for places in _FILTERS]
-    near = near[: _MOST_COUNTS // steps]
-    if not near:
+    filters = list(itertools.islice(_filters(samples), _MOST_COUNTS // channels))
+    if not filters:
         return None
     scaler = signal_scaler(rows, raw_dtype, shape)
     grid = Grid.raw(raw_dtype, samples, 1, channels)
     levels = Levels(scaler, scaler.bits - 8, 1, np.eye(channels, dtype=np.int8))
     few = rows[:: -(-len(rows) // _MOST_WINDOWS)]
     signal = levels.run(few, grid).reshape(len(few), samples, channels).astype(np.int64)
-    taps = -np.ones((len(near), _TAPS), np.int8)
     thresholds = list[NDArray[Any]]()
-    for filter_taps, (dilation, places) in zip(taps, near, strict=True):
-        filter_taps[list(places)] = 2
+    for (taps, dilation), alike in itertools.groupby(filters, lambda row: row[:2]):
         positions = samples - (_TAPS - 1) * dilation
         late = (signal[:, i * dilation :][:, :positions] for i in range(_TAPS))
-        response = np.asarray(sum(map(np.multiply, filter_taps, late))).reshape(-1, channels)
+        response = np.asarray(sum(map(np.multiply, taps, late))).reshape(-1, channels)
         middle, loud = np.quantile(response, [0.5, _USUAL[1]], axis=0)
-        thresholds.append(middle + np.outer(_STEPS, np.maximum(loud - middle, 2)))
+        steps = [step for *_, step in alike]
+        thresholds.append(middle + np.outer(steps, np.maximum(loud - middle, 2)))
     kernels = Kernels(
-        taps=np.repeat(taps, steps, axis=0)[:, :, np.newaxis],
-        dilation=np.repeat([dilation for dilation, _ in near], steps).astype(np.uint8),
-        channel=np.tile(np.arange(channels), len(near) * _STEPS.size).astype(np.uint8),
+        taps=np.repeat([taps for taps, *_ in filters], channels, axis=0)[:, :, np.newaxis],
+        dilation=np.repeat([dilation for _, dilation, _ in filters], channels),
+        channel=np.tile(np.arange(channels), len(filters)),
         threshold=np.rint(np.concatenate(thresholds)).astype(np.int32).ravel(),
         cells=(1, 1),
     )
@@ -111,6 +111,19 @@ def filter_stages(
     span = np.rint(high + 2 * width - offset).astype(np.uint32)
     filled = Scale(kernels.gives(stages.placed).dtype, 8, offset, (255 << 16) // span, span)
     return grid, (levels, kernels, filled)
+
+
+def _filters(samples: int) -> Iterator[tuple[tuple[int, ...], int, float]]:
+    """Yield taps, a dilation that fits windows of so many samples, and a threshold in spans."""
+    for dilation in _DILATIONS:
+        if 16 * dilation >= samples:
+            return
+        if dilation == 1:
+            yield from (((0,) * 8 + (1,), 1, step) for step in _OF_SAMPLES)
+            yield from (((1,) * _TAPS, 1, step) for step in _OF_SUMS)
+        for places in _PLACES:
+            taps = tuple(2 if place in places else -1 for place in range(_TAPS))
+            yield from ((taps, dilation, step) for step in (_OF_SLOW, _OF_FAST)[dilation == 1])
 
 
 def _thresholds(levels: NDArray[np.int64]) -> Kernels:
@@ -137,7 +150,7 @@ def anomalies(
     """Return rows (n, samples * channels) that stand for anomalies, by their kind.
 
     Windows of other rows are "mixed" into them, they are "scaled", "clipped", have "impulses", a
-    ringing burst every few dozen samples, or miss a "channel".
+    ringing burst every few dozen samples, have a slow "swing", or miss a "channel".
     """
     windows = rows.reshape(len(rows), *shape).astype(np.float64)
     mean = windows.mean(axis=1, keepdims=True)
@@ -145,12 +158,15 @@ def anomalies(
     deviation = moving.std(axis=1, keepdims=True)
     odd = (np.arange(len(rows)) % 2)[:, np.newaxis, np.newaxis]
     lost = rng.integers(shape[1], size=(len(rows), 1, 1)) == np.arange(shape[1])
+    period = shape[0] * rng.uniform(0.25, 2, (len(rows), 1, 1))
+    turns = np.arange(shape[0])[:, np.newaxis] / period + rng.random((len(rows), 1, 1))
     bursts = np.stack([_bursts(shape[0], rng) for _ in rows])[:, :, np.newaxis]
     simulated = {
         "mixed": (moving + np.roll(moving, len(rows) // 2, axis=0)) / 2,
         "scaled": np.where(odd, moving * _SCALED, moving / _SCALED),
         "clipped": np.clip(moving, -_CLIPPED * deviation, _CLIPPED * deviation),
         "impulses": moving + _BURST * deviation * bursts,
+        "swing": moving + _SWING * deviation * np.sin(2 * np.pi * turns),
         "channel": np.where(lost, 0, moving),
     }
     return {kind: _as_rows(mean + values, rows) for kind, values in simulated.items()}
