@@ -179,8 +179,8 @@ def machines() -> Iterator[str]:
     yield ""
     yield f"| rate | axes | window | in it | impacts at 61 Hz | {' | '.join(FAULTS)} |"
     yield "|---:|---:|---:|---:|" + "---|" * (len(FAULTS) + 1)
-    for rate, axes in ((3200, 3), (6400, 1), (12800, 3), (25600, 3)):
-        for samples in (256, 1024, 2048):
+    for rate, axes in ((3200, 3), (6400, 1), (25600, 3)):
+        for samples in (256, 1024):
             found = np.min([areas(rate, axes, samples, seed) for seed in range(3)], axis=0)
             cells = [" ".join(f"{area:.3f}" for area in row) for row in found]
             held = f"{rate} Hz | {axes} | {samples} | {61 * samples / rate:.1f}"

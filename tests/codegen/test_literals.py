@@ -69,7 +69,7 @@ def test_name_from_makes_valid_names(stem: str) -> None:
     "name",
     [
         *("", "x" * 41, "a b", "7up", "a-b", "héllo", "_x", "tk_model", "TK_x"),
-        *("string", "stdio", "Digits", "class", "int", "features"),
+        *("string", "stdio", "Digits", "class", "int", "features", "wire", "stream", "nul"),
     ],
 )
 def test_check_name_refuses_and_proposes(name: str) -> None:

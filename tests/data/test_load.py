@@ -146,6 +146,21 @@ def test_csv(tmp_path):
     assert load_data(file, label="kind", test_size=0).y_train.tolist() == ["a, b", "c"]
 
 
+def test_what_may_be_a_mistake_is_noted(tmp_path):
+    """Labels that differ in capitals alone, and a number that stands for a missing value."""
+    path, rng = tmp_path / "x.csv", np.random.default_rng(0)
+    for flow, label, expected in (
+        ("-999", "OK", ["labels 'OK', 'ok' are 2 classes", "column 'flow': -999 in 9 of 90 rows"]),
+        ("0.5", "bad", []),
+        ("2.5", "bad", []),  # a large value
+    ):
+        rows = [f"{value:.2f},{value:.3f},ok" for value in rng.random(81).tolist()]
+        rows += [f"{flow},{i},{label}" for i in range(9)]
+        path.write_text("\n".join(["flow,x,state", *rows]))
+        found = load_data(path, label="state", test_size=0).notes
+        assert [note[: len(begin)] for note, begin in zip(found, expected, strict=True)] == expected
+
+
 def test_parquet(tmp_path, require_tool):
     """A parquet file gives what the same table gives in memory; text labels stay text."""
     pd = require_tool("pandas")

@@ -32,6 +32,8 @@ _OUT_OF_ORDER = 0.01
 _SHORTEST = 10  # values of a session
 # Floats of 32 bits have fewer levels in the range of a column, and keep less of its values.
 _LEVELS, _MOST_LOST = 4096, 0.9
+# Repeated values that stand for missing ones lie beyond the others by so many times their range.
+_FEWEST_CODES, _FEWEST_VALUES, _FAR = 3, 20, 3.0
 # A column is nearly empty if fewer than one in this number of cells has a value.
 _NEARLY_EMPTY = 200
 
@@ -149,6 +151,49 @@ def lost_digits(X: NDArray[Any], names: Sequence[str]) -> tuple[str, ...]:
                 f"float32; subtract a number near {(low + high) / 2:.10g}, here and in the firmware"
             )
     return tuple(lines)
+
+
+def placeholders(X: NDArray[Any], names: Sequence[str]) -> tuple[str, ...]:
+    """Name columns whose least or largest value repeats far from all others, like a code.
+
+    >>> rows = np.array([[-999.0]] * 3 + [[number / 20] for number in range(60)])
+    >>> placeholders(rows, ["flow"])[0][:54]
+    "column 'flow': -999 in 3 of 63 rows is far from all ot"
+    """
+    lines = list[str]()
+    for name, column in zip(names, X.T, strict=True):
+        values = column[np.isfinite(column)].astype(np.float64)
+        for end in (values.min(), values.max()) if len(values) else ():
+            rest = values[values != end]
+            n = len(values) - len(rest)
+            if n < _FEWEST_CODES or len(rest) < _FEWEST_VALUES:
+                continue
+            low, high = float(rest.min()), float(rest.max())
+            is_far = max(low - end, end - high) > _FAR * (high - low)
+            if is_far and len(np.unique(rest)) >= _FEWEST_VALUES:
+                lines.append(
+                    f"column {visible(name)!r}: {end:g} in {n} of {len(column)} rows is far from "
+                    f"all others, {low:g} to {high:g}; where it says that a value is missing, "
+                    "leave the cell empty"
+                )
+    return tuple(lines)
+
+
+def similar_labels(labels: Sequence[object]) -> tuple[str, ...]:
+    """Name labels that differ in capitals, spaces or signs between words alone.
+
+    >>> similar_labels(["ok", "Bad", "OK", "0.5", "05"])
+    ("labels 'OK', 'ok' are 2 classes; where they mean one, write them alike",)
+    """
+    alike: dict[str, list[str]] = {}
+    for label in sorted({label for label in labels if isinstance(label, str)}):
+        alike.setdefault(re.sub(r"[\s_-]+", " ", label.casefold()).strip(), []).append(label)
+    return tuple(
+        f"labels {listed(group, show=repr)} are {len(group)} classes; where they mean one, write "
+        "them alike"
+        for group in alike.values()
+        if len(group) > 1
+    )
 
 
 def without_needless(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:

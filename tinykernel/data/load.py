@@ -11,7 +11,7 @@ from tinykernel.checks import check_choice
 from tinykernel.coding.cells import smallest_raw_type, whole_numbers
 from tinykernel.coding.codes import Coding, coding_of, in_words, recoded, refuse_new_gaps
 from tinykernel.data import faults
-from tinykernel.data.columns import lost_digits, without_needless
+from tinykernel.data.columns import lost_digits, placeholders, similar_labels, without_needless
 from tinykernel.data.formats import FilePart, Parts, read_parts
 from tinykernel.data.formats.tables import Selection
 from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_out_rows, split_part
@@ -93,7 +93,9 @@ def _dataset(
     else:
         dataset = split_part(train, y, test_size, seed, by_group)
     columns = part.columns or tuple(map(str, range(train.X.shape[1])))
-    notes += lost_digits(train.X, columns)
+    notes += lost_digits(train.X, columns) + (() if values else similar_labels(y.tolist()))
+    if part.columns is not None:
+        notes += placeholders(train.X, columns)
     shape = part.X.shape[1:]
     dataset = replace(dataset, shape=shape, notes=notes, label=part.label, beside=part.beside)
     return _coded(dataset, train, selection)

@@ -28,7 +28,7 @@ _TAPS = 9
 _PLACES = ((0, 3, 6), (1, 3, 5), (0, 4, 8), (3, 4, 5))
 _DILATIONS, _MOST_COUNTS = (1, 2, 4, 8), 256
 _OF_SAMPLES, _OF_SUMS, _OF_SLOW = (-1, -0.3, 0.3, 1), (-2, -1, 1, 2), (0.1, 0.4, 1.2, 2.5)
-_OF_FAST = (-0.1, 0.1, 0.4, 1.2, 2, 3)
+_OF_FAST = (-0.1, 0.1, 0.4, 1, 1.5, 2, 2.5, 3)
 _FEWEST_POSITIONS = 3  # what usual counts differ by, at least
 _MOST_WINDOWS = 500  # that tell what is usual
 # Simulated anomalies: the factor of scaled windows, and those of the deviation.
