@@ -349,7 +349,6 @@ def test_wrong_arguments():
         ({"target": "host"}, "no flash"),
         ({"n_components": 64}, "n_components: not an option of tune"),
         ({"sizes": ["9KB"], "budget": "8KB"}, "above the budget"),
-        ({"groups": [1, 2]}, "one value per row"),
         ({"n_folds": 1}, "n_folds"),
         ({"task": "numbers"}, "task: not an option of tune"),
     ]:

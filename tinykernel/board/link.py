@@ -95,7 +95,7 @@ class Link:
 
     def line(self, seconds: float) -> str | None:
         """Return the next line without its end; None where none ends within the time."""
-        # Of a line that is too long there is only the end; no terminal obeys its control characters.
+        # Of a line that is too long there is only the end; control characters are for terminals.
         limit = time.monotonic() + seconds
         while b"\n" not in self._waiting:
             if time.monotonic() > limit:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.checks import as_groups
 from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions import shares
 from tinykernel.decisions.confidence import calibration_error, confidence_table, fit_temperature
@@ -287,10 +288,8 @@ def _checked(
     unknown = next((label for label in names.tolist() if label not in index), None)
     if unknown is not None:
         raise DataError(f"calibrate: {unknown!r} is not a class of the model; leave it out")
-    group = None if groups is None else np.asarray(groups)
-    if group is not None and group.shape != names.shape:
-        raise ShapeError(f"calibrate: {group.shape} groups for {n} rows; give one per row")
-    return np.array([index[label] for label in names.tolist()], dtype=np.intp), group
+    positions = np.array([index[label] for label in names.tolist()], dtype=np.intp)
+    return positions, as_groups(groups, n)
 
 
 def _choices(

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from tinykernel.checks import as_groups
 from tinykernel.coding.frames import uncoded
 from tinykernel.decisions.novelty import Alarms, alarms
 from tinykernel.errors import OptionError, RowsError, TinykernelError
@@ -187,7 +188,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         raw_dtype = raw_dtype_of(rows.dtype)
         raw = to_raw(rows, raw_dtype)
         everyone = np.ones(len(raw), dtype=bool)
-        units = None if groups is None else np.asarray(groups)
+        units = as_groups(groups, len(raw))
         codes = None if units is None else group_codes(units, everyone)
         if units is not None and codes is None:
             raise RowsError("groups: all rows are in one group; give at least two groups")
@@ -272,8 +273,8 @@ def calibrate_one_class(
     groups, of rows of new groups. A TinykernelError if the model has several classes or the rows
     are too few for this.
     """
-    names = None if groups is None else np.asarray(groups)
-    guarantee = alarms(novelty_of(model, X), names, false_alarms, 1 - confidence)
+    novelty = novelty_of(model, X)
+    guarantee = alarms(novelty, as_groups(groups, len(novelty)), false_alarms, 1 - confidence)
     return _with_threshold(model, guarantee.threshold), guarantee
 
 

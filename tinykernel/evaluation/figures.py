@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.checks import as_groups, refuse_missing
 from tinykernel.decisions.figures import DecisionFigures
 from tinykernel.errors import DataError, ShapeError
 from tinykernel.evaluation.intervals import accuracy_interval, rmse_interval
@@ -200,6 +201,7 @@ def compare(
     # `classes` are the labels of the model in its order, by default all labels, sorted. Rows of a
     # group are alike, so `groups` widen the interval.
     true, answers = _one_a_row("labels", np.asarray(y), np.asarray(predicted))
+    groups = as_groups(groups, true.size)
     known = [] if classes is None else list(classes)
     _check_kinds(true.tolist(), [*answers.tolist(), *known])
     known += [label for label in np.union1d(true, answers).tolist() if label not in known]
@@ -210,7 +212,7 @@ def compare(
     return LabelEvaluation(
         classes=tuple(known),
         confusion=confusion,
-        n_groups=None if groups is None else len(np.unique(np.asarray(groups))),
+        n_groups=None if groups is None else len(np.unique(groups)),
         interval=accuracy_interval(true == answers, groups),
     )
 
@@ -223,6 +225,7 @@ def _one_a_row(
         raise ShapeError(
             f"{name}: shape {true.shape} for predictions of shape {answers.shape}; give one per row"
         )
+    refuse_missing(name, true)
     return true, answers
 
 
@@ -276,12 +279,13 @@ def compare_values(
     """Compare true values with predictions, both of shape (n,)."""
     numbers = np.asarray(y, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
     true, answers = _one_a_row("values", *numbers)
+    groups = as_groups(groups, true.size)
     errors = answers - true
     spread = float(np.square(true - true.mean()).sum())
     r2 = 1 - float(np.square(errors).sum()) / spread if spread > 0 else float("nan")
     return ValueEvaluation(
         n_rows=true.size,
-        n_groups=None if groups is None else len(np.unique(np.asarray(groups))),
+        n_groups=None if groups is None else len(np.unique(groups)),
         rmse=float(np.sqrt(np.mean(np.square(errors)))),
         mae=float(np.abs(errors).mean()),
         r2=r2,

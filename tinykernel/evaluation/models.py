@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.checks import as_groups
 from tinykernel.coding.frames import in_numbers
 from tinykernel.data.ranges import outside
 from tinykernel.decisions.figures import decision_figures
@@ -76,7 +77,7 @@ def evaluate(
     X = integer.as_raw(in_numbers(model, X))
     # The names of the channels of a signal are not in the model; the command line knows them.
     doubts = () if integer.input.is_signal else outside(integer, X)
-    group = None if groups is None else np.asarray(groups)
+    group = as_groups(groups, len(X))
     judged: figures.Evaluation
     if integer.is_regressor:
         judged = _of_values(integer, X, np.asarray(y, dtype=np.float64), group)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.checks import check_choice, check_positive
+from tinykernel.checks import as_groups, check_choice, check_positive
 from tinykernel.compiled import njit
-from tinykernel.errors import DataError, OptionError, RowsError, ShapeError, TinykernelError
+from tinykernel.errors import DataError, OptionError, RowsError, TinykernelError
 from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
 from tinykernel.model.quantization.units import ValueUnits
 from tinykernel.text import listed
@@ -207,11 +207,8 @@ def canonical_rows(
 
 def group_codes(groups: ArrayLike, used: NDArray[np.bool_]) -> NDArray[np.int64] | None:
     """Return the number of the group of each row that is used; None for a single group."""
-    names = np.asarray(groups)
-    if names.shape != used.shape:
-        raise ShapeError(
-            f"groups: shape {names.shape}; give a name or number for each of the {used.size} rows"
-        )
+    names = as_groups(groups, used.size)
+    assert names is not None
     _, codes = np.unique(names[used], return_inverse=True)
     # Of a single group nothing can be left out.
     return np.asarray(codes, dtype=np.int64) if codes.any() else None

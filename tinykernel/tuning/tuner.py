@@ -11,7 +11,7 @@ from joblib import effective_n_jobs
 from joblib import hash as hash_of
 from numpy.typing import ArrayLike
 
-from tinykernel.checks import check_count
+from tinykernel.checks import as_groups, check_count
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import BudgetError, OptionError, ShapeError, TargetError
 from tinykernel.measure.limits import Limits, parse_limits, parse_size
@@ -105,10 +105,9 @@ def tune(
         )
     check_count("n_folds", n_folds, 2)
     rows, labels = np.asarray(X), np.asarray(y)
-    named = None if groups is None else np.asarray(groups)
-    for name, array in (("y", labels), ("groups", named)):
-        if array is not None and array.shape != (len(rows),):
-            raise ShapeError(f"{name}: shape {array.shape}; give one value per row of X")
+    if labels.shape != (len(rows),):
+        raise ShapeError(f"y: shape {labels.shape}; give one value per row of X")
+    named = as_groups(groups, len(rows))
     if find_target(target).family == "host":
         raise TargetError(f"target {target} has no flash to measure; choose a microcontroller")
     # Without a seed trials could not be compared, nor the journal continued.

@@ -1,0 +1,46 @@
+"""Values that a user gives: groups are one name or number a row, at every door."""
+
+import numpy as np
+import pytest
+
+from tests.random_models import random_model, random_raw
+from tinykernel import NoveltyDetector, TernaryKernelClassifier, calibrate, tune
+from tinykernel.checks import as_groups
+from tinykernel.errors import TinykernelError
+from tinykernel.evaluation.figures import compare_values
+from tinykernel.evaluation.models import evaluate
+
+MODEL = random_model(3, n_classes=3, n_features=6)
+X = random_raw(MODEL, 1, 60)
+Y = np.resize(MODEL.classes, len(X))
+DOORS = {
+    "evaluate": lambda groups: evaluate(MODEL, X, Y, groups=groups),
+    "calibrate": lambda groups: calibrate(MODEL, X, Y, max_error=0.3, groups=groups),
+    "novelty": lambda groups: NoveltyDetector(random_state=0).fit(X, groups=groups),
+    "fit": lambda groups: TernaryKernelClassifier(random_state=0).fit(X, Y, groups=groups),
+    "tune": lambda groups: tune(X, Y, budget="4KB", groups=groups),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_groups_without_a_name_are_refused_everywhere(door):
+    """A row without a group, too few groups and a table of them are one line, and no group."""
+    ten = np.arange(60) % 10
+    for groups, message in (
+        (np.where(ten == 3, np.nan, ten), r"groups: row 3 has none \(nan\); leave such rows out"),
+        (np.where(ten == 3, None, ten), r"row 3 has none \(None\)"),
+        (ten[:10], r"shape \(10,\); give a name or number for each of the 60 rows"),
+        (np.c_[ten, ten], r"shape \(60, 2\)"),
+    ):
+        with pytest.raises(TinykernelError, match=message) as error:
+            DOORS[door](groups)
+        assert "\n" not in str(error.value)
+
+
+def test_groups_of_several_types_are_text():
+    """A number among names is a name; labels and values that are none are refused, too."""
+    mixed = np.array([3, "p1", "p2"], object)
+    assert as_groups(mixed, 3).tolist() == ["3", "p1", "p2"]
+    assert as_groups([10, 9, 10], 3).tolist() == [10, 9, 10]
+    with pytest.raises(TinykernelError, match=r"values: row 1 has none \(nan\)"):
+        compare_values([1.0, np.nan], [1.0, 2.0])
