@@ -1,9 +1,5 @@
 """Boosted trees of LightGBM and XGBoost after conversion."""
 
-import importlib
-import os
-from typing import Any
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
@@ -14,24 +10,28 @@ from tinykernel.errors import ConvertError
 SETS = {"cancer": load_breast_cancer, "wine": load_wine}
 
 
-def _model(library: str, kind: str, **options: Any) -> Any:
-    if os.environ.get("TINYKERNEL_REQUIRE_TOOLS") == "1":
-        importlib.import_module(library)  # where all tools are required, a missing one fails
-    module = pytest.importorskip(library, reason=f"pip install {library}")
-    quiet = {"verbose": -1} if library == "lightgbm" else {}
-    name = {"lightgbm": "LGBM", "xgboost": "XGB"}[library] + kind
-    return getattr(module, name)(n_jobs=1, **({"n_estimators": 10} | quiet | options))
+@pytest.fixture
+def fresh(require_tool):
+    """Return a function that returns a model that is not fitted."""
+
+    def make(library, kind, **options):
+        quiet = {"verbose": -1} if library == "lightgbm" else {}
+        name = {"lightgbm": "LGBM", "xgboost": "XGB"}[library] + kind
+        options = {"n_estimators": 10, "n_jobs": 1} | quiet | options
+        return getattr(require_tool(library), name)(**options)
+
+    return make
 
 
 @pytest.mark.parametrize("data", SETS)
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
-def test_no_row_has_another_label(library: str, data: str) -> None:
+def test_no_row_has_another_label(library, data, fresh):
     """Also rows with missing values and infinities, which each split sends where it learned."""
     X, y = SETS[data](return_X_y=True)
     rng = np.random.default_rng(0)
     X = X.astype(np.float32)
     X[rng.random(X.shape) < 0.1] = np.nan
-    model = _model(library, "Classifier").fit(X, y)
+    model = fresh(library, "Classifier").fit(X, y)
     rows = X[rng.integers(0, len(X), 20000)]
     rows = rows + (rng.normal(size=rows.shape) * np.nanstd(X, axis=0)).astype(np.float32)
     if library == "lightgbm":  # XGBoost refuses them
@@ -44,10 +44,10 @@ def test_no_row_has_another_label(library: str, data: str) -> None:
 
 
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
-def test_values_differ_by_the_rounding_of_sums(library: str) -> None:
+def test_values_differ_by_the_rounding_of_sums(library, fresh):
     """Values are those of sums in float32, or closer."""
     X, y = load_diabetes(return_X_y=True)
-    model = _model(library, "Regressor").fit(X.astype(np.float32), y)
+    model = fresh(library, "Regressor").fit(X.astype(np.float32), y)
     values = convert(model, X).predict(X.astype(np.float32))
     assert np.abs(values - model.predict(X.astype(np.float32))).max() < 1e-3
 
@@ -60,9 +60,9 @@ def test_values_differ_by_the_rounding_of_sums(library: str) -> None:
         ("xgboost", {"booster": "gblinear"}, "boosters of the kind 'gblinear'"),
     ],
 )
-def test_other_boosters_are_refused(library: str, options: Any, message: str) -> None:
+def test_other_boosters_are_refused(library, options, message, fresh):
     """An objective whose answers are no sums, and boosters without trees."""
     X, y = load_diabetes(return_X_y=True)
-    model = _model(library, "Regressor", **options).fit(X, y)
+    model = fresh(library, "Regressor", **options).fit(X, y)
     with pytest.raises(ConvertError, match=message):
         convert(model)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.conversion.trees import Ensemble, ForeignTree
+from tinykernel.conversion.ensemble import Ensemble, ForeignTree, bounds_of
 from tinykernel.errors import ConvertError
 from tinykernel.model.integer import IntegerModel
 
@@ -65,6 +65,7 @@ def _light_tree(tree: dict[str, Any], output: int, share: float) -> ForeignTree:
     """Return a tree of a dump, which is nested."""
     nodes: list[tuple[int, int, int, float, bool, float]] = []
     waiting: list[tuple[dict[str, Any], int, int]] = [(tree["tree_structure"], -1, 0)]
+    bounds = dict[int, tuple[float, ...]]()
     while waiting:
         node, parent, side = waiting.pop()
         place = len(nodes)
@@ -75,16 +76,20 @@ def _light_tree(tree: dict[str, Any], output: int, share: float) -> ForeignTree:
         if "split_feature" not in node:
             nodes.append((-1, -1, 0, 0.0, True, float(node["leaf_value"]) * share))
             continue
-        if node["decision_type"] != "<=":
-            raise ConvertError("convert: splits by categories are not supported; code them")
-        threshold, kind = float(node["threshold"]), node["missing_type"]
-        if kind == "Zero":
+        threshold, kind, goes_left = node["threshold"], node["missing_type"], False
+        if node["decision_type"] == "==":  # whole parts that are one of the categories
+            bounds[place] = bounds_of(np.array(threshold.split("||"), dtype=np.int64))
+            if bounds[place][0] == 0:
+                bounds[place] = (float(np.nextafter(-1.0, 0.0)), *bounds[place][1:])
+            threshold = 0.0
+        elif kind == "Zero":
             raise ConvertError("convert: zero_as_missing is not supported")
-        goes_left = bool(node["default_left"]) if kind == "NaN" else threshold >= 0
-        nodes.append((0, 0, int(node["split_feature"]), threshold, goes_left, 0.0))
+        else:
+            goes_left = bool(node["default_left"]) if kind == "NaN" else threshold >= 0
+        nodes.append((0, 0, int(node["split_feature"]), float(threshold), goes_left, 0.0))
         waiting += [(node["right_child"], place, 1), (node["left_child"], place, 0)]
     left, right, column, limit, missing, value = map(np.array, zip(*nodes, strict=True))
-    return ForeignTree(left, right, column, limit, missing, value[:, None], output)
+    return ForeignTree(left, right, column, limit, missing, value[:, None], output, bounds)
 
 
 def _extreme(model: Any) -> Ensemble:
@@ -115,16 +120,16 @@ def _extreme(model: Any) -> Ensemble:
 
 def _extreme_tree(tree: dict[str, Any], output: int) -> ForeignTree:
     """Return a tree of a dump."""
-    if np.any(tree.get("split_type", [0])):
-        raise ConvertError("convert: splits by categories are not supported; code them")
-    left = np.array(tree["left_children"], dtype=np.int64)
+    left, right = (np.array(tree[f"{s}_children"], dtype=np.int64) for s in ("left", "right"))
     condition = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
-    return ForeignTree(
-        left,
-        np.array(tree["right_children"], dtype=np.int64),
-        np.array(tree["split_indices"], dtype=np.int64),
-        condition,
-        np.array(tree["default_left"]).astype(bool),
-        np.where(left < 0, condition, 0.0)[:, None],
-        int(output),
+    value = np.where(left < 0, condition, 0.0)[:, None]
+    missing, bounds = np.array(tree["default_left"]).astype(bool), dict[int, tuple[float, ...]]()
+    segments = zip(
+        *(tree.get(f"categories_{s}", ()) for s in ("nodes", "segments", "sizes")), strict=True
     )
+    for node, first, size in segments:  # these categories go right
+        bounds[node] = bounds_of(np.array(tree["categories"][first : first + size]))
+        left[node], right[node], missing[node] = right[node], left[node], not missing[node]
+        condition[node] = 0.0
+    column = np.array(tree["split_indices"], dtype=np.int64)
+    return ForeignTree(left, right, column, condition, missing, value, int(output), bounds)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.conversion.steps import StepColumn, followed
 from tinykernel.errors import ConvertError, DataError
 from tinykernel.model.quantization.scaling import raw_dtype_of
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages.scale import Scale, order_of
 
-# Steps that change each column by itself, in its order: rising, and -0 like 0.
-_RISING = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "SimpleImputer")
 _AT_ONCE = 4096
 _TOP = 0x7F800000  # the bits of infinity
 
@@ -24,7 +25,7 @@ class ModelColumns:
     """The steps before a model, the raw rows that are known, and their type."""
 
     steps: tuple[Any, ...]
-    source: NDArray[np.intp]  # the input that each column of the model is made of
+    columns: tuple[StepColumn, ...]  # those of the model
     n_inputs: int
     raw_dtype: str
     rows: NDArray[Any] | None  # raw rows
@@ -32,25 +33,23 @@ class ModelColumns:
     @staticmethod
     def of(steps: list[tuple[str, Any]], model: Any, rows: NDArray[Any] | None) -> ModelColumns:
         """Check the steps of a Pipeline and follow the columns through them."""
-        first = steps[0][1] if steps else model
-        n = _n_inputs(first) if rows is None else rows.shape[1]
-        source, taken = np.arange(n), []
+        n = _n_inputs(steps[0][1] if steps else model) if rows is None else rows.shape[1]
+        columns = [StepColumn(i) for i in range(n)]
         for name, step in steps:
-            if step is None or step == "passthrough":
-                continue
-            kind = type(step).__name__
-            if hasattr(step, "get_support"):
-                source = source[step.get_support(indices=True)]
-            elif kind not in _RISING or getattr(step, "add_indicator", False):
-                raise ConvertError(
-                    f"convert: the step {name!r} ({kind}) is not known; known are "
-                    f"{', '.join(_RISING)} and selections of columns"
-                )
-            elif kind == "SimpleImputer" and not np.all(np.isfinite(step.statistics_)):
-                raise ConvertError(f"convert: the step {name!r} drops a column; drop it before")
-            taken.append(step)
+            columns = followed(name, step, columns)
+        used = tuple(step for _, step in steps if step is not None and step != "passthrough")
         dtype = "float32" if rows is None else raw_dtype_of(rows.dtype)
-        return ModelColumns(tuple(taken), source, n, dtype, rows)
+        return ModelColumns(used, tuple(columns), n, dtype, rows)
+
+    def behind(self, name: str, step: Any) -> ModelColumns:
+        """Return the columns behind one more step."""
+        columns = tuple(followed(name, step, list(self.columns)))
+        return replace(self, steps=(*self.steps, step), columns=columns)
+
+    @cached_property
+    def source(self) -> NDArray[np.intp]:
+        """The input that each column of the model is made of."""
+        return np.array([column.source for column in self.columns], dtype=np.intp)
 
     def finite_rows(self, kind: str) -> NDArray[Any]:
         """Return the raw rows, which a model of that name needs without missing values."""
@@ -62,9 +61,13 @@ class ModelColumns:
 
     def seen(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return what the model sees of raw rows."""
-        values = rows
+        values: Any = rows
         for step in self.steps:
+            names = getattr(step, "feature_names_in_", None)
+            if type(step).__name__ == "ColumnTransformer" and names is not None:
+                values = import_module("pandas").DataFrame(values, columns=names)
             values = step.transform(values)
+            values = values.toarray() if hasattr(values, "toarray") else values
         return np.asarray(values)
 
     @property
@@ -78,6 +81,10 @@ class ModelColumns:
         if self.raw_dtype == "float32":
             return -_TOP, _TOP
         return int(np.iinfo(self.raw_dtype).min), int(np.iinfo(self.raw_dtype).max)
+
+    def order(self, raw: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the integers in the order of raw values."""
+        return (order_of(raw) if self.raw_dtype == "float32" else raw).astype(np.int64)
 
     def raw(self, ordered: NDArray[np.int64]) -> NDArray[Any]:
         """Return the raw values that integers in their order stand for; see `order_of`."""
@@ -110,14 +117,45 @@ class ModelColumns:
         """Return what the model sees in a column of each raw value."""
         if not self.steps:
             return raw
-        parts = []
+        parts, usual = [], np.zeros(self.n_inputs)
+        for each in self.columns:  # encoders refuse others
+            usual[each.source] = each.points[0] if each.points else 0.0
         for first in range(0, column.size, _AT_ONCE):
             chosen, values = column[first : first + _AT_ONCE], raw[first : first + _AT_ONCE]
-            rows = np.zeros((chosen.size, self.n_inputs), raw.dtype)
+            rows = np.tile(usual.astype(raw.dtype), (chosen.size, 1))
             place = np.arange(chosen.size)
             rows[place, self.source[chosen]] = values
             parts.append(self.seen(rows)[place, chosen])
         return np.concatenate(parts) if parts else np.zeros(0)
+
+    def lines(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return slope and offset of each column as a function of its input; else refuse it."""
+        for step in self.steps:
+            if getattr(step, "clip", False) or type(step).__name__ == "SimpleImputer":
+                raise ConvertError(
+                    f"convert: a {type(step).__name__} before weights is supported only without "
+                    "clip and missing values"
+                )
+        every = np.arange(len(self.columns))
+        ends = np.zeros(every.size), np.ones(every.size)
+        if self.rows is not None:  # far apart, so that little is lost by the difference
+            ends = ends[0], (np.abs(self.rows.astype(np.float64)).max(axis=0) + 1.0)[self.source]
+        for i, column in enumerate(self.columns):
+            if column.points:
+                ends[0][i], ends[1][i] = column.points[0], column.points[-1]
+        values = [self.of_column(every, end).astype(np.float64) for end in ends]
+        width = np.where(ends[1] > ends[0], ends[1] - ends[0], 1.0)
+        slope = (values[1] - values[0]) / width
+        offset = values[0] - slope * ends[0]
+        for i, column in enumerate(self.columns):
+            points = np.array(column.points or ())
+            off = self.of_column(np.full(points.size, i), points) - (slope[i] * points + offset[i])
+            if points.size and np.abs(off).max() > 1e-9:
+                raise ConvertError(
+                    f"convert: categories of input {column.source} before weights are no straight "
+                    "line; two of them are, or convert trees"
+                )
+        return slope, offset
 
     def scale(self, low: NDArray[Any], high: NDArray[Any], used: NDArray[np.bool_]) -> Scale:
         """Return the scaler that leaves raw values as they are; unused inputs are constant.

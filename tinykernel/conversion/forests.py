@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.conversion.trees import Ensemble, ForeignTree
+from tinykernel.conversion.ensemble import Ensemble, ForeignTree, bounds_of
 from tinykernel.errors import ConvertError
 
 
@@ -90,8 +90,6 @@ def _histograms(model: Any) -> Ensemble:
         for stage in model._predictors:
             nodes = stage[output].nodes
             leaf = nodes["is_leaf"].astype(bool)
-            if np.any(nodes["is_categorical"]):
-                raise ConvertError("convert: splits by categories are not supported; code them")
             trees.append(
                 ForeignTree(
                     np.where(leaf, -1, nodes["left"].astype(np.int64)),
@@ -101,10 +99,21 @@ def _histograms(model: Any) -> Ensemble:
                     nodes["missing_go_to_left"].astype(bool),
                     nodes["value"].astype(np.float64)[:, None],
                     output,
+                    _sets(stage[output]),
                 )
             )
     known = None if classes is None else tuple(classes.tolist())
     return Ensemble(trees, base, known, cast=lambda seen: seen.astype(np.float64))
+
+
+def _sets(tree: Any) -> dict[int, tuple[float, ...]]:
+    """Return the encoded categories to the left of each node that splits by them."""
+    nodes, bits = tree.nodes, np.arange(32)
+    return {
+        node: bounds_of(np.flatnonzero(tree.raw_left_cat_bitsets[row][:, None] >> bits & 1))
+        for node, row in enumerate(nodes["bitset_idx"].tolist())
+        if nodes["is_categorical"][node] and not nodes["is_leaf"][node]
+    }
 
 
 def _isolation(model: Any) -> Ensemble:

@@ -138,19 +138,10 @@ def of_inputs(
     """Return weights and offsets of raw inputs, where steps before the model are straight lines."""
     if not columns.steps:
         return weights, bias
-    for step in columns.steps:
-        if getattr(step, "clip", False) or type(step).__name__ == "SimpleImputer":
-            raise ConvertError(
-                f"convert: a {type(step).__name__} before a linear model is supported only "
-                "without clip and missing values"
-            )
-    zero = columns.seen(np.zeros((1, columns.n_inputs)))[0]
-    # Far apart, so that little is lost by the difference.
-    far = np.abs(np.asarray(columns.rows, dtype=np.float64)).max(axis=0) + 1.0
-    gain = (columns.seen(far[np.newaxis])[0] - zero) / far[columns.source]
-    of_inputs = np.zeros((len(weights), columns.n_inputs))
-    np.add.at(of_inputs.T, columns.source, (weights * gain).T)
-    return of_inputs, bias + weights @ zero
+    gain, zero = columns.lines()
+    by_input = np.zeros((len(weights), columns.n_inputs))
+    np.add.at(by_input.T, columns.source, (weights * gain).T)
+    return by_input, bias + weights @ zero
 
 
 def _scale(

@@ -108,6 +108,8 @@ def convert(
     True
     """
     steps, last = _taken_apart(model)
+    if getattr(last, "_preprocessor", None) is not None:  # of histograms with categories
+        steps.append(("categories", last._preprocessor))
     module = _reader_of(last)
     columns = ModelColumns.of(steps, model, None if X is None else _rows(X))
     converted = _converted(module, last, columns)

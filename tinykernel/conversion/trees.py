@@ -1,15 +1,13 @@
 """Trees of any library as the part `Trees`: the same thresholds, and leaves in fixed point."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.conversion.columns import ModelColumns
+from tinykernel.conversion.ensemble import Ensemble
+from tinykernel.conversion.splits import RawSplits
 from tinykernel.errors import ConvertError
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import LARGEST_SHIFT, Values, numbered_values
@@ -24,58 +22,9 @@ _VECTOR_BITS = 16  # of an entry of a vector that is no whole number
 _LARGEST_SHIFT = 15  # of the leaves of a tree
 
 
-@dataclass(frozen=True)
-class ForeignTree:
-    """A tree of another library. Node 0 is the root; `left` is -1 of a leaf."""
-
-    left: NDArray[np.int64]  # where the test is false: x <= threshold, or x < threshold
-    right: NDArray[np.int64]
-    column: NDArray[np.int64]
-    threshold: NDArray[np.float64]
-    missing_left: NDArray[np.bool_] | None  # where NaN goes; None: NaN is refused
-    value: NDArray[np.float64]  # (n_nodes, n_values): of the leaves
-    output: int = 0  # of a single value
-
-
-@dataclass(frozen=True)
-class Ensemble:
-    """Trees whose leaves add up, and what the sums mean."""
-
-    trees: Sequence[ForeignTree]
-    base: NDArray[np.float64]  # (n_outputs,) added to the sums
-    classes: tuple[Any, ...] | None  # None: values
-    # What a threshold is compared with, of what the model sees in a column.
-    cast: Callable[[NDArray[Any]], NDArray[Any]] = field(default=lambda x: x.astype(np.float32))
-    below: Callable[..., NDArray[np.bool_]] = np.less_equal  # goes left
-    ties_up: bool = False  # whether a sum of 0 is the second of two classes
-    #: What changes with fewer trees: leaves of a "mean", or the base of a "limit".
-    share_of: str = ""
-
-    @property
-    def n_trees(self) -> int:
-        """Trees of each output."""
-        return sum(tree.output == 0 for tree in self.trees)
-
-    def first(self, n: int) -> Ensemble:
-        """Return the first trees of each output."""
-        place = dict.fromkeys((tree.output for tree in self.trees), 0)
-        trees = list[ForeignTree]()
-        for tree in self.trees:
-            place[tree.output] += 1
-            if place[tree.output] <= n:
-                trees.append(tree)
-        share = n / self.n_trees
-        if self.share_of == "mean":
-            trees = [replace(tree, value=tree.value / share) for tree in trees]
-        base = self.base * share if self.share_of == "limit" else self.base
-        return replace(self, trees=trees, base=base)
-
-
 def integer_model(ensemble: Ensemble, columns: ModelColumns, leaf_bits: int = 0) -> IntegerModel:
     """Return the model of an ensemble, with leaves of 4, 8 or 16 bits, or 0: as they are."""
-    limits, missing = _limits(ensemble, columns)
-    tests, shapes, leaves = _flattened(ensemble, columns, limits, missing)
-    sizes, test, left = (np.concatenate(part).astype(np.int64) for part in shapes)
+    tests, (sizes, test, left), leaves = _flattened(RawSplits(ensemble, columns))
     n_outputs = ensemble.base.size
     is_vector = n_outputs > 1 and leaves[0].shape[1] > 1
     shift = _shift(ensemble, leaves, is_vector, leaf_bits)
@@ -93,7 +42,7 @@ def integer_model(ensemble: Ensemble, columns: ModelColumns, leaf_bits: int = 0)
                 f"most {_VECTORS} are supported; train fewer or smaller trees"
             )
     used = np.zeros(columns.n_inputs, dtype=bool)
-    feature = columns.source[tests[:, 0]]
+    feature = tests[:, 0]
     used[feature] = True
     low, high = _ends(feature, tests[:, 1], used)
     scale = columns.scale(low, high, used)
@@ -123,58 +72,14 @@ def integer_model(ensemble: Ensemble, columns: ModelColumns, leaf_bits: int = 0)
     )
 
 
-def _limits(
-    ensemble: Ensemble, columns: ModelColumns
-) -> tuple[list[NDArray[np.int64]], list[NDArray[np.bool_]]]:
-    """Return, of each node of each tree, the last raw value to the left, and where NaN goes."""
-    column = np.concatenate([tree.column for tree in ensemble.trees])
-    threshold = np.concatenate([tree.threshold for tree in ensemble.trees])
-    inner = np.concatenate([tree.left for tree in ensemble.trees]) >= 0
-    if np.any(np.isnan(threshold[inner])):
-        raise ConvertError("convert: a threshold is NaN")
-    pairs = np.stack([np.where(inner, column, 0), np.where(inner, threshold, 0)], axis=1)
-    unique, place = np.unique(pairs, axis=0, return_inverse=True)
-    chosen, value = unique[:, 0].astype(np.intp), unique[:, 1]
-
-    def goes_left(seen: NDArray[Any]) -> NDArray[np.bool_]:
-        return ensemble.below(ensemble.cast(seen), value)
-
-    limit = columns.last_left(chosen, goes_left)[place.ravel()]
-    right = np.zeros(limit.size, dtype=bool)
-    takes_missing = any(tree.missing_left is not None for tree in ensemble.trees)
-    if columns.raw_dtype == "float32" and (takes_missing or columns.steps):
-        none = ensemble.cast(columns.of_column(chosen, np.full(chosen.size, np.nan, np.float32)))
-        with np.errstate(invalid="ignore"):
-            filled = ~ensemble.below(none, value)[place.ravel()]
-        is_missing = np.isnan(none)[place.ravel()]
-        directions = [
-            np.ones(tree.left.size, dtype=bool) if tree.missing_left is None else tree.missing_left
-            for tree in ensemble.trees
-        ]
-        right = np.where(is_missing, ~np.concatenate(directions), filled)
-    ends = np.cumsum([tree.left.size for tree in ensemble.trees])[:-1]
-    return np.split(limit, ends), np.split(right, ends)
-
-
-def _flattened(
-    ensemble: Ensemble,
-    columns: ModelColumns,
-    limits: list[NDArray[np.int64]],
-    missing: list[NDArray[np.bool_]],
-) -> tuple[NDArray[np.int64], tuple[list[Any], list[Any], list[Any]], list[NDArray[Any]]]:
+def _flattened(splits: RawSplits) -> tuple[NDArray[np.int64], list[Any], list[NDArray[Any]]]:
     """Return the tests of all trees, their sizes and nodes in preorder, and their leaves."""
-    low, high = columns.ends
-    tests: list[NDArray[Any]] = []
-    sizes, lefts, leaves = [], [], []
-    for tree, limit, right in zip(ensemble.trees, limits, missing, strict=True):
-        # A node that sends all values, NaN as well, to one side is left out.
-        no_gaps = tree.missing_left is None or columns.raw_dtype != "float32"
-        never, always = (limit < low) & (right | no_gaps), (limit >= high) & ~right
-        child = np.where(never, tree.right, np.where(always, tree.left, -1)).tolist()
-        inner, leaf, left = _preorder(tree.left.tolist(), tree.right.tolist(), child)
-        tests.append(np.stack([tree.column[inner], limit[inner], right[inner]], axis=1))
+    tests, sizes, lefts, leaves = [], [], [], []
+    for at, tree in enumerate(splits.ensemble.trees):
+        inner, leaf, left = splits.flattened(at)
+        tests.append(np.array(inner, dtype=np.int64).reshape(-1, 3))
         sizes.append(len(inner))
-        lefts.append(left)
+        lefts.append(np.array(left, dtype=np.int64))
         leaves.append(tree.value[leaf])
     every = np.concatenate(tests)
     if not len(every):
@@ -185,36 +90,7 @@ def _flattened(
             f"convert: the trees have {len(unique)} thresholds; at most {LARGEST_THRESHOLDS} are "
             "supported; train fewer or smaller trees"
         )
-    return unique, ([sizes], [place.ravel()], lefts), leaves
-
-
-def _preorder(
-    left: list[int], right: list[int], only: list[int]
-) -> tuple[list[int], list[int], list[int]]:
-    """Return the inner nodes in preorder, the leaves, and the nodes below each on the left.
-
-    `only` is the child of a node with one side, else -1.
-    """
-    inner: list[int] = []
-    leaves: list[int] = []
-    below: list[int] = []
-    # Of an inner node whose left part is complete, its place comes up again as a negative number.
-    waiting = [0]
-    while waiting:
-        node = waiting.pop()
-        if node < 0:
-            place = -node - 1
-            below[place] = len(inner) - place - 1
-            continue
-        while left[node] >= 0 and only[node] >= 0:
-            node = only[node]
-        if left[node] < 0:
-            leaves.append(node)
-            continue
-        waiting += [right[node], -len(inner) - 1, left[node]]
-        inner.append(node)
-        below.append(0)
-    return inner, leaves, below
+    return unique, [np.array(sizes), place.ravel(), np.concatenate(lefts)], leaves
 
 
 def _rounded(

@@ -1,0 +1,115 @@
+"""Encoders, imputers and column transformers before a converted model, and splits by categories."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+
+import tinykernel
+from tinykernel.conversion import change_of, convert
+from tinykernel.conversion.ensemble import bounds_of
+from tinykernel.errors import TinykernelError
+
+RNG = np.random.default_rng(0)
+N = 1500
+X = np.stack(
+    [RNG.integers(0, 7, N), RNG.normal(size=N), RNG.integers(0, 12, N) * 1.5, RNG.normal(size=N)], 1
+).astype(np.float32)
+Y = ((X[:, 0] % 2 == 0) ^ (X[:, 1] > 0) ^ (X[:, 2] % 2 == 0)) * 1 + (X[:, 0] == 3)
+GAPS = np.where(RNG.random(X.shape) < 0.05, np.float32(np.nan), X)
+ROWS = X[RNG.integers(0, N, 20000)]
+ROWS[:, [1, 3]] += RNG.normal(size=(20000, 2))
+WILD = ROWS.copy()
+WILD[::3, 0] = 5 * RNG.normal(size=len(ROWS[::3]))
+WILD[::5, 2] = RNG.integers(-3, 20, len(ROWS[::5]))
+WILD[RNG.random(WILD.shape) < 0.05] = np.nan
+ONE_HOT = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+STEPS = {
+    "one-hot": (make_column_transformer((OneHotEncoder(drop="first"), [2, 0])), X, ROWS),
+    "unknown": (make_column_transformer((ONE_HOT, [0]), remainder="passthrough"), X, ROWS),
+    "ordinal, scaled": (
+        make_column_transformer((OrdinalEncoder(), [0, 2]), (StandardScaler(), [3, 1])),
+        X,
+        ROWS,
+    ),
+    "gaps": (
+        make_column_transformer(
+            (make_pipeline(SimpleImputer(strategy="most_frequent"), ONE_HOT), [2, 0]),
+            (make_pipeline(SimpleImputer(), StandardScaler()), [1]),
+        ),
+        GAPS,
+        WILD,
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["host", "cortex-m0plus"])
+@pytest.mark.parametrize("name", STEPS)
+def test_no_row_has_another_label_behind_encoders(name, target, require_platforms):
+    """Values between and beyond categories, and missing ones, go where the pipeline sends them."""
+    require_platforms(target)
+    steps, rows, others = STEPS[name]
+    forest = RandomForestClassifier(5, max_depth=6, random_state=0)
+    model = make_pipeline(steps, forest).fit(rows, Y)
+    converted = convert(model)
+    assert np.array_equal(converted.predict(others), model.predict(others))
+    assert tinykernel.verify(converted, others[:300], target=target).differences == 0
+
+
+@pytest.mark.parametrize("rows", [X, GAPS], ids=["whole", "gaps"])
+def test_sets_of_categories_of_histograms_are_exact(rows):
+    """Unknown and missing categories as well."""
+    model = HistGradientBoostingClassifier(max_iter=5, categorical_features=[2, 0], random_state=0)
+    model.fit(rows, Y)
+    assert np.array_equal(convert(model).predict(WILD), model.predict(WILD))
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("one_hot", [1, 100])
+def test_sets_of_categories_of_boosters_are_exact(library, one_hot, require_tool):
+    """Sets of categories and single ones; fractions and unknown numbers as in the library."""
+    module, others = require_tool(library), WILD
+    options = {"n_estimators": 6, "n_jobs": 1, "max_cat_to_onehot": one_hot}
+    if library == "lightgbm":
+        model = module.LGBMClassifier(**options, verbose=-1, min_data_per_group=5, cat_smooth=1)
+        model.fit(GAPS, Y, categorical_feature=[0, 2])
+    else:  # refuses unknown categories
+        types, others = ["c", "q", "c", "q"], ROWS
+        model = module.XGBClassifier(**options, enable_categorical=True, feature_types=types)
+        model.fit(np.floor(X), Y)
+        others = np.floor(ROWS)
+    assert np.array_equal(convert(model).predict(others), model.predict(others))
+
+
+def test_two_categories_are_a_line():
+    """Weights take them; of more, or scaled before, and of text, one line says why not."""
+    rows = np.where(X > 1, 2, 0).astype(np.float32)
+    rows[:, 1] = X[:, 1]
+    steps = make_column_transformer((OneHotEncoder(), [0, 2]), (StandardScaler(), [1]))
+    model = make_pipeline(steps, LogisticRegression()).fit(rows, Y > 1)
+    assert change_of(model, convert(model, rows), rows).share < 0.005
+    for first, last, message in [
+        (ONE_HOT, LogisticRegression(max_iter=500), "categories of input 0 before weights"),
+        (make_pipeline(StandardScaler(), ONE_HOT), RandomForestClassifier(2), "encode first"),
+    ]:
+        model = make_pipeline(first, last).fit(X[:, [0, 2]], Y)
+        with pytest.raises(TinykernelError, match=message):
+            convert(model, X[:, [0, 2]])
+    text = make_pipeline(OrdinalEncoder(), RandomForestClassifier(2)).fit(X[:, :1].astype(str), Y)
+    with pytest.raises(TinykernelError, match="takes text"):
+        convert(text)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sets(st.integers(0, 40), min_size=1))
+def test_bounds_send_categories_left(categories):
+    """A number is at or above an odd number of the ends exactly if it is one of the categories."""
+    bounds = bounds_of(np.array(sorted(categories)))
+    for number in range(-2, 44):
+        assert (sum(end <= number for end in bounds) % 2 == 1) == (number in categories)
