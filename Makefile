@@ -80,13 +80,9 @@ bench: $(VENV)/dev ## run every script in benchmarks/
 	done
 
 site: $(VENV)/docs ## build README, docs/ and the interface in Python as a site: build/site
-	rm -rf build/pages build/site
-	mkdir -p build/pages
-	cp README.md build/pages/index.md
-	cp -r docs build/pages/docs
-	$(BIN)/python -c 'import tinykernel; print("# Interface in Python\n", *(f"::: tinykernel.{name}" \
-	  for name in tinykernel.__all__ if name[0] != "_"), sep="\n\n")' > build/pages/api.md
-	$(BIN)/mkdocs build --quiet
+	rm -rf build/site
+	$(BIN)/python .ci/site.py build/pages
+	$(BIN)/mkdocs build --quiet --strict
 
 clean: ## remove caches and what building and testing left (keeps the virtual environment)
 	rm -rf build dist demo demo.html .numba_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -133,9 +133,14 @@ def _lost(result: TrainResult, data: Data, *, values: bool) -> np.ndarray:
 def page(finished: FinishedRows) -> Iterator[str]:
     """Yield the lines of the page."""
     known = [name for name in SETS if name in finished]
+    right = sum(finished[name]["chosen"] == finished[name]["best"] for name in known)
+    near = sum(finished[name]["behind"] <= 1 for name in known)
     yield "# The form that is chosen, and the form that is best"
     yield ""
-    yield "Written by `benchmarks/choice.py`. Accuracy in %, of abalone, elevators and cpu_act R2,"
+    yield f"Chosen was the best form of {right} of {len(known)} sets, and within one standard error"
+    yield f"of it in {near}. Repeat it with `python benchmarks/choice.py --into FOLDER`."
+    yield ""
+    yield "Accuracy in %, of abalone, elevators and cpu_act R2,"
     yield "of hypothyroid and credit_g balanced, on rows that were never touched. *Behind* is the"
     yield "difference to the best form in standard errors of the paired difference, of whole"
     yield "persons for har. Seconds are of a busy processor; the training is what follows the last"
@@ -153,13 +158,8 @@ def page(finished: FinishedRows) -> Iterator[str]:
         times = f"{row['search']:.0f} s, {row['seconds'] - row['search']:.0f} s"
         front = (name, f"{SETS[name]:g} KB", row["chosen"], *cells, f"{row['behind']:.1f}")
         yield "| " + " | ".join((*front, str(row["flash"]), times)) + " |"
-    right = sum(finished[name]["chosen"] == finished[name]["best"] for name in known)
-    near = sum(finished[name]["behind"] <= 1 for name in known)
-    yield ""
     if len(known) < len(SETS):
-        yield f"Not measured: {', '.join(name for name in SETS if name not in known)}."
-    yield f"Chosen was the best form of {right} of {len(known)} sets, and within one standard error"
-    yield f"of it in {near}. Repeat it with `python benchmarks/choice.py --into FOLDER`."
+        yield f"\nNot measured: {', '.join(name for name in SETS if name not in known)}."
 
 
 if __name__ == "__main__":

@@ -126,9 +126,9 @@ def page(rows: dict[str, dict[str, Any]]) -> str:
     lines = [
         "# Peak memory of a training",
         "",
-        "Written by `python benchmarks/memory.py`: the largest resident sets of the command "
-        "`tinykernel train DATA --set epochs=1` and of what it starts, every 50 ms, reading and "
-        "judging included. The limit is four times the data as float32, and 400 MB for Python, its "
+        "A training stays within a limit of memory that the data say. Repeat it with `python "
+        "benchmarks/memory.py`: the largest resident sets of `tinykernel train DATA --set epochs=1` "
+        "and of what it starts, reading and judging included. The limit is four times the data as float32, and 400 MB for Python, its "
         "libraries and compiled code; but never more than 2 GB. Rows in millions are made of those "
         "of covtype, with ten inputs moved at random.",
         "",

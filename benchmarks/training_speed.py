@@ -64,7 +64,8 @@ class Report:
         self.lines = [
             "# Speed of training",
             "",
-            f"Written by `python benchmarks/training_speed.py` on {describe_machine()}.",
+            "Training takes seconds to minutes on two cores, and about twice the memory of the data. "
+            f"Repeat it with `python benchmarks/training_speed.py`; this was {describe_machine()}.",
             "",
             "| what | measured | limit |",
             "|---|---:|---:|",

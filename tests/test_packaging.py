@@ -3,6 +3,7 @@
 import ast
 import importlib
 import os
+import re
 import sys
 import tarfile
 import zipfile
@@ -50,7 +51,9 @@ def members(wheel: Path, prefix: str) -> dict[str, bytes]:
 def distributions(checkout, tmp_path_factory) -> Path:
     """Build the way a release is built: the source distribution, and from it the wheel."""
     folder = tmp_path_factory.mktemp("dist")
-    run([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, checkout], folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROJECT_URL", "https://example.org/tinykernel/")
+        run([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, checkout], folder)
     return folder
 
 
@@ -83,6 +86,17 @@ def test_wheel_holds_package_and_nothing_else(wheel, checkout) -> None:
     assert {name for name in names if not name.startswith(metadata)} == expected
     assert f"{metadata}licenses/LICENSE" in names
     assert wheel.stat().st_size < 1_050_000
+
+
+def test_the_page_of_an_index_has_addresses(wheel, checkout) -> None:
+    """Links and pictures of the README lead to the repository; one version stands everywhere."""
+    text = members(wheel, f"tinykernel-{__version__}.dist-info/")["METADATA"].decode()
+    assert "Project-URL: Issues, https://example.org/tinykernel/issues" in text
+    assert "(https://example.org/tinykernel/raw/HEAD/docs/images/overview.svg)" in text
+    assert "(https://example.org/tinykernel/blob/HEAD/docs/data.md)" in text
+    assert not re.search(r"\]\((?!https?:)", text)
+    assert f"\nversion: {__version__}\n" in (checkout / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## [{__version__}]" in (checkout / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_every_file_takes_the_oldest_python(checkout) -> None:

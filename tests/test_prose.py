@@ -6,7 +6,7 @@ import re
 from benchmarks import counts
 from benchmarks.counts import CODE, LONGEST, ROOT, length, pages, prose
 
-PAGES = 25  # README and 24 of docs
+PAGES = 26  # README and 25 of docs
 WORDS = 19_500
 README_LINES, README_WORDS = 190, 1_100
 MEAN = 13.2  # words in a sentence

@@ -25,21 +25,21 @@ CRASHERS = sorted(Path(__file__).with_name("crashers").iterdir())
 
 @pytest.mark.slow
 def test_fuzzing_finds_nothing(require_tool: Callable[[str], str]) -> None:
-    """A 500th of the full run: readers, kernels under sanitizers, models from end to end."""
+    """A thousandth of the full run: readers, kernels under sanitizers, models from end to end."""
     for tool in ("gcc", "clang"):
         require_tool(tool)
     done = captured(
-        [sys.executable, "-m", "tests.fuzz", "--scale", "0.002", "--workers", "1"], cwd=ROOT
+        [sys.executable, "-m", "tests.fuzz", "--scale", "0.001", "--workers", "1"], cwd=ROOT
     )
     last = done.stdout.splitlines()[-1]
     assert done.returncode == 0, done.stdout
     counts = {name: int(number) for number, name in re.findall(r"(\d+) ([a-z ]+);", last)}
     assert counts["kernel inputs"] > 1000
     assert counts["guided inputs"] >= 5000
-    assert counts["saved states"] >= 40
-    assert counts["mutated files"] >= 100
-    assert counts["data files"] >= 20
-    assert counts["models"] >= 2
+    assert counts["saved states"] >= 20
+    assert counts["mutated files"] >= 50
+    assert counts["data files"] >= 10
+    assert counts["models"] >= 1
     assert counts["headers"] + counts["refused names"] >= 1
     assert counts["promises"] + counts["refused promises"] >= 7
     assert counts["crashes"] + counts["uncaught exceptions"] + counts["differences"] == 0

@@ -17,6 +17,7 @@ _OPTIONS = (
     *("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"),
     "--remote-debugging-pipe",
 )
+_STARTED = "document.documentElement?.dataset.chip === 'ready'"
 
 
 class Browser:
@@ -56,7 +57,9 @@ class Browser:
             self.requests.append(more["request"]["url"])
         return message
 
-    def open(self, page: Path | str, width: int = 1000, height: int = 1400) -> None:
+    def open(
+        self, page: Path | str, width: int = 1000, height: int = 1400, ready: str = _STARTED
+    ) -> None:
         """Open a page in a new tab of a size, and wait until its model has started."""
         self._session = ""
         self.console.clear()
@@ -76,7 +79,7 @@ class Browser:
         )
         address = page.as_uri() if isinstance(page, Path) else page
         self.call("Page.navigate", url=address)
-        self.wait("document.documentElement?.dataset.chip === 'ready'")
+        self.wait(ready)
 
     def wait(self, condition: str) -> None:
         """Wait until an expression is true, at most for 20 seconds."""

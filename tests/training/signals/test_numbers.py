@@ -51,12 +51,12 @@ def test_a_number_tells_what_windows_do_not(n):
 @pytest.mark.slow
 def test_numbers_beside_sounds_and_in_a_budget():
     """A spectrum leaves them alone, and so do varied copies; `train` counts their bytes."""
-    X, y = rows_of(160, samples=1200)
+    X, y = rows_of(120, samples=1024)
     trained = train(
         X,
         y,
         budget="4KB",
-        window_shape=(1200, 1),
+        window_shape=(1024, 1),
         rate=2000.0,
         beside=2,
         augment={"shift": 20},
