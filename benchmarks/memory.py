@@ -127,10 +127,11 @@ def page(rows: dict[str, dict[str, Any]]) -> str:
         "# Peak memory of a training",
         "",
         "A training stays within a limit of memory that the data say. Repeat it with `python "
-        "benchmarks/memory.py`: the largest resident sets of `tinykernel train DATA --set epochs=1` "
-        "and of what it starts, reading and judging included. The limit is four times the data as float32, and 400 MB for Python, its "
-        "libraries and compiled code; but never more than 2 GB. Rows in millions are made of those "
-        "of covtype, with ten inputs moved at random.",
+        "benchmarks/memory.py`: the largest resident sets of `tinykernel train DATA --set "
+        "epochs=1` and of what it starts, reading and judging included. The limit is four times "
+        "the data as float32, and 400 MB for Python, its libraries and compiled code; but never "
+        "more than 2 GB. Rows in millions are made of those of covtype, with ten inputs moved at "
+        "random.",
         "",
         "| data | values | as float32 | budget | peak | limit | | model | rows | test | time |",
         "|---|---|---:|---|---:|---:|---|---|---|---:|---:|",

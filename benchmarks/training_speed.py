@@ -64,7 +64,7 @@ class Report:
         self.lines = [
             "# Speed of training",
             "",
-            "Training takes seconds to minutes on two cores, and about twice the memory of the data. "
+            "Training takes seconds to minutes on two cores, and twice the memory of the data. "
             f"Repeat it with `python benchmarks/training_speed.py`; this was {describe_machine()}.",
             "",
             "| what | measured | limit |",

@@ -27,7 +27,9 @@ from tinykernel.board.emulator import _at_port
 try:
     _at_port(["true"]).__enter__()
 except tinykernel.TinykernelError as error:
-    assert "pseudo terminals" in str(error)
+    assert error.code == "tool", error
+else:
+    raise AssertionError("it started without pseudo terminals")
 from tinykernel.cli import app
 for command in sys.argv[1:]:
     assert app(command.split(), standalone_mode=False) == 0, command
