@@ -7,11 +7,8 @@ class TinykernelError(ValueError):
     The command line prints the message without a traceback and exits with a status other than 0.
     As a `ValueError` it is also what scikit-learn expects of an estimator that refuses its input.
 
-    Attributes
-    ----------
-    code
-        One word for the sort of problem, the same in every release, where messages may change.
-        The classes of this module name the words: that of `BudgetError` is ``"budget"``.
+    `code` is one word for the sort of problem, the same in every release where messages change:
+    of `BudgetError` it is ``"budget"``, and so for each class of this module.
 
     Examples
     --------

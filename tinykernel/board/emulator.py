@@ -1,10 +1,12 @@
 """A board on this computer: the program that answers, in QEMU or as a process."""
 
 import os
+import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,7 +126,13 @@ def emulated_sensor(movement: str) -> Iterator[EmulatedBoard]:
 
 @contextmanager
 def _at_port(command: list[str]) -> Iterator[str]:
-    """Start a program at one end of a pseudo terminal; give the name of the other end."""
+    """Start a program at a pseudo terminal, or a socket where there is none; give its name."""
+    try:
+        import pty  # noqa: F401
+    except ImportError:  # on Windows
+        with _at_socket(command) as port:
+            yield port
+        return
     with (
         terminal() as (here, _, port),
         subprocess.Popen(
@@ -145,8 +153,7 @@ def terminal() -> Iterator[tuple[int, int, str]]:
         import tty
     except ImportError:
         raise ToolError(
-            "an emulated board needs pseudo terminals, which this system lacks; use Linux, macOS "
-            "or WSL"
+            "this needs pseudo terminals, which this system lacks; use Linux, macOS or WSL"
         ) from None
     here, there = pty.openpty()
     # Raw from the beginning, and open here, so that a client may come and go.
@@ -156,3 +163,32 @@ def terminal() -> Iterator[tuple[int, int, str]]:
     finally:
         os.close(here)
         os.close(there)
+
+
+@contextmanager
+def _at_socket(command: list[str]) -> Iterator[str]:
+    """Start a program that reads and prints what is sent over a socket; give its URL."""
+    pipe, clients = subprocess.PIPE, list[socket.socket]()
+
+    def send() -> None:
+        while data := os.read(process.stdout.fileno(), 4096):  # type: ignore[union-attr]
+            with suppress(OSError, IndexError):  # nobody listens
+                clients[-1].sendall(data)
+
+    def serve() -> None:
+        with suppress(OSError):  # the socket was closed
+            while True:
+                clients.append(server.accept()[0])
+                while data := clients[-1].recv(4096):
+                    os.write(process.stdin.fileno(), data)  # type: ignore[union-attr]
+
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process,
+    ):
+        for task in (send, serve):
+            threading.Thread(target=task, daemon=True).start()
+        try:
+            yield f"socket://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            process.terminate()
