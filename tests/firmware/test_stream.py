@@ -224,7 +224,8 @@ def test_a_question_at_another_time_spoiled_a_later_decision(name, status):
 @pytest.mark.parametrize("kind", CALLS)
 def test_blocks_are_samples_one_by_one(kind, status):
     """A block of any length gives each decision of a stream, in order, and as many as it says."""
-    model = ALL["signal, events" if kind == "events" else "spectrum, kernels in turns"]()
+    models = {"events": "signal, events", "decisions": "spectrum, planes of a stream"}
+    model = ALL[models.get(kind, "spectrum, kernels in turns")]()
     result, width, decide = "int", "1", f"*one = m_{CALLS[kind]}"
     if kind == "decisions":
         model = deciding(model, generated_inputs(model))
