@@ -157,27 +157,27 @@ def with_spectra(
     data: TrainSet,
     first: Spectrum,
     grid: Grid,
-    seen: Callable[[NDArray[Any]], NDArray[Any]],
+    levels_of: Callable[[NDArray[Any]], NDArray[Any]],
     options: TrainerOptions,
 ) -> TrainSet:
     """Replace windows by their levels, and append the levels of varied copies.
 
-    `seen` makes levels of rows, numbers beside included. A shift of half a hop or more moves whole
-    frames, a smaller one samples.
+    `levels_of` makes levels of rows, numbers beside included. A shift of half a hop or more moves
+    whole frames, a smaller one samples.
     """
-    asked = Augmentation.of(options.augment)
-    if asked.rotate:
+    amounts = Augmentation.of(options.augment)
+    if amounts.rotate:
         raise OptionError("augment: rotate excludes a spectrum; give spectrum=off")
-    known, made, rng = data.seen(seen), first.gives(grid), _drawn_by(options)
-    blocks, frames = [known.X], round(asked.shift / first.hop)
-    of_samples = replace(asked, affine=0.0, shift=0 if frames else asked.shift)
+    known, output, rng = data.map_rows(levels_of), first.gives(grid), _drawn_by(options)
+    blocks, frames = [known.X], round(amounts.shift / first.hop)
+    of_samples = replace(amounts, affine=0.0, shift=0 if frames else amounts.shift)
     if of_samples != Augmentation():
-        blocks.append(seen(_varied(data.X, grid, of_samples, rng)))
-    of_levels = Augmentation(asked.affine, frames)
+        blocks.append(levels_of(_varied(data.X, grid, of_samples, rng)))
+    of_levels = Augmentation(amounts.affine, frames)
     if of_levels != Augmentation():
         of_levels = replace(of_levels, bands=first.n_bands)
-        blocks += [_varied(block, made, of_levels, rng) for block in blocks]
-    return replace(_stacked(known, blocks), raw_dtype=made.dtype)
+        blocks += [_varied(block, output, of_levels, rng) for block in blocks]
+    return replace(_stacked(known, blocks), raw_dtype=output.dtype)
 
 
 def _stacked(data: TrainSet, blocks: list[NDArray[Any]]) -> TrainSet:

@@ -56,21 +56,21 @@ class Prepared:
     """Rows as components learn them."""
 
     data: TrainSet  # rows to learn: those known, or those of a smooth fit.
-    known: TrainSet
+    source: TrainSet
     smooth: Smooth | None
     usual: Recipe  # with the seed, and the epochs and noise of the rows to learn.
     transform: SharedTransform
     rows: TrialData
 
     @staticmethod
-    def of(known: TrainSet, options: TrainerOptions, recipe: Recipe) -> "Prepared":
+    def of(source: TrainSet, options: TrainerOptions, recipe: Recipe) -> "Prepared":
         """Transform the rows, or those of a smooth fit."""
-        data, usual, smooth = smoothed(known, options, recipe)
+        data, usual, smooth = smoothed(source, options, recipe)
         transform = _transform(data, options, recipe.seed)
         mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
         folds = trial_folds(data.codes, data.groups, recipe.seed)
         rows = TrialData(mixed, data.targets(), data.weight, data.truth, folds, inputs, len(mixed))
-        return Prepared(data, known, smooth, usual, transform, rows)
+        return Prepared(data, source, smooth, usual, transform, rows)
 
     def adapted(self, recipe: RecipeT) -> RecipeT:
         """Return a recipe for the rows of a smooth fit, which come without noise."""
@@ -82,17 +82,17 @@ class Prepared:
         self, recipe: Recipe, name: str, fold: Fold, cancelled: threading.Event
     ) -> Candidate:
         """Train on the rows inside a fold, and judge the rows outside."""
-        known, out = self.known, fold.outside
+        source, out = self.source, fold.outside
         decisions = self.rows.decisions(fold, recipe, cancelled)
-        return Candidate.of(name, decisions, known.truth[out], known.weight[out], known.losses)
+        return Candidate.of(name, decisions, source.truth[out], source.weight[out], source.losses)
 
     def judged_smooth(self, name: str, missed: float, fold: Fold) -> Candidate:
         """Judge a smooth fit to the rows inside a fold, plus the mean loss of components to it."""
         assert self.smooth is not None
-        known, out = self.known, fold.outside
+        source, out = self.source, fold.outside
         values = self.smooth.held_out(fold)
-        fit = Candidate.of(name, values, known.truth[out], known.weight[out], known.losses)
-        loss = float(np.average(fit.losses, weights=known.weight[out]))
+        fit = Candidate.of(name, values, source.truth[out], source.weight[out], source.losses)
+        loss = float(np.average(fit.losses, weights=source.weight[out]))
         score = 1 - (1 - fit.score) * (loss + missed) / max(loss, 1e-30)
         return Candidate(name, fit.losses + missed, score)
 
@@ -100,8 +100,8 @@ class Prepared:
         """Turn loss and R2 relative to the smooth fit into those relative to the values."""
         if self.smooth is None:
             return loss, score
-        folds = trial_folds(self.known.codes, self.known.groups, self.usual.seed)
-        lost, explained = self.smooth.judged(self.known, folds)
+        folds = trial_folds(self.source.codes, self.source.groups, self.usual.seed)
+        lost, explained = self.smooth.judged(self.source, folds)
         return lost + loss, 1 - (1 - explained) * (lost + loss) / max(lost, 1e-30)
 
     def drawn(self, draw: int | None) -> SharedTransform:
@@ -147,17 +147,17 @@ class Prepared:
         # In place, as there may be gigabytes of them; a training before has subtracted its mean.
         mixed = transform.mixed(data.X, out=rows.mixed)
         inputs, targets, weight = rows.inputs, rows.targets, rows.weight
-        held = None
+        validation = None
         if data.validation is not None:
             raw, truth = data.validation
-            seen = transform.mixed(raw), truth, data.validation_weight(weight)
-            held = Validation(*seen, transform.scaler.quantize(raw))
+            parts = transform.mixed(raw), truth, data.validation_weight(weight)
+            validation = Validation(*parts, transform.scaler.quantize(raw))
         if validation_fraction:
             out = hold_out(data.codes, data.groups, validation_fraction, recipe.seed)
-            held = Validation(mixed[out], data.truth[out], weight[out], inputs[out])
+            validation = Validation(mixed[out], data.truth[out], weight[out], inputs[out])
             mixed, inputs, targets, weight = mixed[~out], inputs[~out], targets[~out], weight[~out]
         learner = _learner(mixed, inputs, targets, weight, recipe, transform)
-        history = learner.run(held)
+        history = learner.run(validation)
         model = stored_model(learner, transform, data, small_code=small_code)
         return TrainingResult(model, recipe, history, learner.sigma)
 

@@ -94,10 +94,10 @@ class TrainSet:
             quantity=quantity and replace(quantity, targets=quantity.targets[rows]),
         )
 
-    def seen(self, seen: Callable[[NDArray[Any]], NDArray[Any]]) -> TrainSet:
+    def map_rows(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> TrainSet:
         """Return what a function makes of all rows in their place."""
-        validation = self.validation and (seen(self.validation[0]), self.validation[1])
-        return replace(self, X=seen(self.X), validation=validation)
+        validation = self.validation and (function(self.validation[0]), self.validation[1])
+        return replace(self, X=function(self.X), validation=validation)
 
     def validation_weight(self, weight: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return weights of the validation rows: that of a row of the class, in the mean."""
@@ -308,9 +308,9 @@ def prepare_values(
         worth = np.where(units.scale > 0, units.scale, 1.0)
         return np.ascontiguousarray((repeated - units.offset) / worth, dtype=np.float32)
 
-    held = None
+    validation_rows = None
     if validation is not None:
-        held = raw_validation(validation[0], raw_dtype), targets(validation[1])
+        validation_rows = raw_validation(validation[0], raw_dtype), targets(validation[1])
     quantity = Quantity(
         targets(values),
         options.losses(y.shape[1]),
@@ -323,7 +323,7 @@ def prepare_values(
         classes=(),
         raw_dtype=raw_dtype,
         groups=group,
-        validation=held,
+        validation=validation_rows,
         quantity=quantity,
     )
 

@@ -58,7 +58,7 @@ def test_hidden_values_in_training_are_those_of_the_stages(seed, height, width, 
     values, grid = raw, Grid.raw("uint8", height, width, 1)
     for stage in learner.stages(scaler):
         values, grid = stage.run(values, grid), stage.gives(grid)
-    np.testing.assert_array_equal(learner.seen(learner.inputs), values.astype(np.int64) + 128)
+    np.testing.assert_array_equal(learner.features(learner.inputs), values.astype(np.int64) + 128)
 
 
 def slow_gradients(learner, row):

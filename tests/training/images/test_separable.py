@@ -49,7 +49,7 @@ def test_training_sees_what_the_stages_compute(average, row_strides):
     for stage in learner.stages(scaler)[:2]:
         stage.ranges(given)
         values, given = stage.run(values, given), stage.gives(given)
-    assert values.tolist() == learner.seen(images).tolist()
+    assert values.tolist() == learner.features(images).tolist()
     assert values.std() > 0
 
 

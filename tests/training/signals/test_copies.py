@@ -62,7 +62,7 @@ def test_rows_kept_aside_included_varied_copies(spectrum):
     if not spectrum:
         copies = with_windows(data, GRID, options)
     rows = split_rows(copies, options, 0)
-    held = {row.tobytes() for row in rows.held[0]}
+    held = {row.tobytes() for row in rows.validation[0]}
     originals = {row.tobytes(): number for number, row in enumerate(copies.X[:20])}
     assert held <= originals.keys()
     assert len(held) == 5

@@ -185,7 +185,7 @@ class ConvolutionLearner(ImageLearner):
         self.hidden_bias = np.zeros(0, dtype=np.float32)
         self.hidden_shift = 0
         self.centre = np.zeros(self.n_values, dtype=np.float32)
-        values = self.seen(self.inputs[rows]).astype(np.int64)
+        values = self.features(self.inputs[rows]).astype(np.int64)
         self.centre = np.rint(values.mean(axis=0)).astype(np.float32)
         drawn = self.rng.standard_normal((self.n_values, n_hidden), dtype=np.float32)
         self.hidden = np.float32(0.7) * drawn
@@ -194,7 +194,7 @@ class ConvolutionLearner(ImageLearner):
         sums = np.einsum("ni,io->no", values - self.centre.astype(np.int64), levels)
         spread = np.sqrt(np.square(sums, dtype=np.float64).mean())
         self.hidden_shift = int(np.clip(np.rint(np.log2(max(spread, 1) / _DEVIATION)), 0, 14))
-        self.measure(self.seen(self.inputs[rows]))
+        self.measure(self.features(self.inputs[rows]))
         self.spread[:] = 1  # units that are constant at first may learn
 
     def _stored_taps(self) -> tuple[_Floats, _Floats]:
@@ -217,24 +217,24 @@ class ConvolutionLearner(ImageLearner):
         hidden_biases = self._hidden_biases(levels).astype(np.float32) * step
         return taps / _ONE, bias / _ONE, levels * step, hidden_biases
 
-    def seen(self, rows: NDArray[Any]) -> NDArray[np.uint8]:
+    def features(self, rows: NDArray[Any]) -> NDArray[np.uint8]:
         """Compute what the linear part sees, plus 128; shape (n, n_hidden)."""
         n, numbers = len(rows), self._numbers()
         out = np.empty((n, numbers[2].shape[1] or self.n_values), dtype=np.uint8)
-        known = rows, self._geometry, self.shapes, numbers
-        run_on_rows(passes.hidden_values, n, self.recipe.n_threads, *known, out)
+        arguments = rows, self._geometry, self.shapes, numbers
+        run_on_rows(passes.hidden_values, n, self.recipe.n_threads, *arguments, out)
         return out
 
     def accumulate(self, rows: NDArray[np.int64]) -> None:
         """Compute the gradients of some images."""
         batch, numbers, g = self.batch(rows), self._numbers(), self.gradients
         d_taps = np.zeros((SLOTS, *self.bias.shape, 10), dtype=np.float32)
-        known = self.inputs, self.moves(rows), self._geometry, self.shapes, numbers, self.centre
+        arguments = self.inputs, self.moves(rows), self._geometry, self.shapes, numbers, self.centre
 
         def part(slot: int) -> None:
             hidden = g["hidden"][slot], g["hidden_bias"][slot]
             gradients = passes.ConvolutionGradients(d_taps[slot], *hidden)
-            passes.learn_convolutions(slot, SLOTS, *known, batch, gradients, self.room(slot))
+            passes.learn_convolutions(slot, SLOTS, *arguments, batch, gradients, self.room(slot))
 
         self._in_threads(part, self._n_slots)
         g["taps"][...], g["bias"][...] = d_taps[..., :9], d_taps[..., 9]

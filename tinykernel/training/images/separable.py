@@ -82,7 +82,7 @@ class _Passed(NamedTuple):
 
     levels: _Floats
     step: _Floats
-    seen: _Floats
+    inputs: _Floats
     sums: _Floats
     values: _Floats
     mean: _Floats
@@ -123,7 +123,7 @@ class SeparableLearner(ImageLearner):
         self.shift_of = np.zeros(last.units.stop, dtype=np.float32)
         self._folded: list[_Folded] | None = None
         self._measured = np.sort(self.rng.permutation(len(self.inputs))[:_MEASURED_ROWS])
-        self.measure(self.seen(self.inputs[self._measured]))
+        self.measure(self.features(self.inputs[self._measured]))
         self.spread[:] = 1  # means that are constant at first may learn
         self.draw_linear()
 
@@ -152,27 +152,27 @@ class SeparableLearner(ImageLearner):
             sums = np.empty((n, high, wide, channels), dtype=np.float32)
             self._each(passes.single_sums, n, maps, levels, steps, sums)
             return maps, sums
-        seen = maps
+        inputs = maps
         if layer.kind == MIXED:
-            seen = np.empty((n, high, wide, 9 * channels), dtype=np.float32)
-            self._each(passes.patches, n, maps, steps, seen)
+            inputs = np.empty((n, high, wide, 9 * channels), dtype=np.float32)
+            self._each(passes.patches, n, maps, steps, inputs)
         sums = np.empty((n, high, wide, levels.shape[1]), dtype=np.float32)
-        self._each(_matrix_sums, n, seen, levels, sums)
-        return seen, sums
+        self._each(_matrix_sums, n, inputs, levels, sums)
+        return inputs, sums
 
     def _forward(self, maps: _Floats) -> list[_Passed]:
         """Run a batch with the mean and the variance of its own."""
         passed: list[_Passed] = []
         for layer in self._layers:
             levels, step = self._rounded(layer)
-            seen, sums = self._sum(layer, levels, maps)
+            inputs, sums = self._sum(layer, levels, maps)
             moments = self._moments_of(sums)
             mean, deviation = moments[0].astype("f4"), np.sqrt(moments[1]).astype("f4")
             factor = _UNIT * self.scale_of[layer.units] / deviation
             shift = _UNIT * self.shift_of[layer.units] - mean * factor
             maps = np.empty_like(sums)
             self._each(passes.activate, len(sums), _flat(sums), factor, shift, _flat(maps))
-            passed.append(_Passed(levels, step, seen, sums, maps, mean, factor, deviation))
+            passed.append(_Passed(levels, step, inputs, sums, maps, mean, factor, deviation))
         return passed
 
     def _moments_of(self, sums: _Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -218,7 +218,7 @@ class SeparableLearner(ImageLearner):
         return out
 
     @_one_blas_thread
-    def seen(self, rows: NDArray[Any]) -> NDArray[np.uint8]:
+    def features(self, rows: NDArray[Any]) -> NDArray[np.uint8]:
         """Compute what the linear part sees, plus 128; shape (n, channels)."""
         folded, parts = self._fold(), []
         levels = [self._rounded(layer)[0] for layer in self._layers]
@@ -271,16 +271,16 @@ class SeparableLearner(ImageLearner):
         means = (first / count).astype(np.float32), (second / count / deviation**2).astype("f4")
         known = passed.mean, passed.factor, *means
         self._each(passes.normal_gradients, n, sums, *known, flat, most)
-        levels, seen, d_maps = passed.levels, passed.seen, d
+        levels, inputs, d_maps = passed.levels, passed.inputs, d
         if layer.kind == SINGLE:
-            d_maps, by_image = np.empty_like(seen), np.empty((n, *layer.shape), np.float32)
+            d_maps, by_image = np.empty_like(inputs), np.empty((n, *layer.shape), np.float32)
             steps = *layer.steps, layer.above
-            self._each(passes.single_back, n, seen, levels, steps, d, d_maps, by_image)
+            self._each(passes.single_back, n, inputs, levels, steps, d, d_maps, by_image)
             d_levels = _added(by_image)
         else:
             unit, products = _exact_unit(float(most.max()), levels), list[NDArray[np.float64]]()
-            d_maps = np.empty_like(seen if layer.kind == POINT else seen[:, :0])
-            self._each(_matrix_back, n, seen, levels, unit, d, d_maps, products)
+            d_maps = np.empty_like(inputs if layer.kind == POINT else inputs[:, :0])
+            self._each(_matrix_back, n, inputs, levels, unit, d, d_maps, products)
             d_levels = np.sum(products, axis=0) * unit
         self.gradients["shadow"][0, layer.weights] = (d_levels / passed.step).ravel()
         return d_maps

@@ -107,7 +107,7 @@ class PreparedConvolutions(ABC):
         part = TrainingRows(rows.rows[inside], rows.targets[inside], rows.weight[inside], None)
         learner = self._shortened(self.learner(settings, part), share)
         run_epochs(learner, learner.recipe.epochs, stage=None)
-        return learner.decide(learner.seen(rows.rows[fold.outside]))
+        return learner.decide(learner.features(rows.rows[fold.outside]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,14 +128,14 @@ class PreparedImages(PreparedConvolutions):
                 raise ShapeError(
                     f"frame: rows of a camera are uint8, not {data.raw_dtype}; convert them"
                 )
-            data = data.seen(lambda frames: frame.run(frames, frame.taken))
+            data = data.map_rows(lambda frames: frame.run(frames, frame.taken))
         seed = int(check_random_state(options.random_state).randint(2**31 - 1))
         rows = split_rows(data, options, seed)
         pixels = rows.rows.reshape(-1, shape[2])
         scope = "global" if shape[2] == 1 else "auto"
         scaler = choose_scaler(pixels, data.raw_dtype, 8, scope)
         check_channels(scaler)
-        rows = rows.seen(lambda raw: as_levels(raw, scaler, shape))
+        rows = rows.map_rows(lambda raw: as_levels(raw, scaler, shape))
         grid = Grid.raw(data.raw_dtype, *shape) if frame is None else frame.taken
         return PreparedImages(data, rows, options, grid, scaler, frame, shape)
 

@@ -53,17 +53,17 @@ def recipe_for(
 ) -> Recipe:
     """Return a recipe with usual values; `size` are its layout, components and linear part."""
     n_components = size["n_components"]
-    known: dict[str, Any] = size | {
+    values: dict[str, Any] = size | {
         "epochs": options.epochs or usual_epochs(n_rows, 0 if losses else n_components),
         "batch_rows": 64 if n_rows < 4000 else 128 if n_rows < 200000 else 256,
         "seed": seed_of(options),
         "n_threads": thread_count(options.n_jobs),
     }
     if options.sigma is not None:
-        known |= {"sigma": float(options.sigma), "sigma_multiple": 1.0}
+        values |= {"sigma": float(options.sigma), "sigma_multiple": 1.0}
     if losses:
-        known |= {"losses": losses, "gain": 0.5}
-    return Recipe(**known)
+        values |= {"losses": losses, "gain": 0.5}
+    return Recipe(**values)
 
 
 def seed_of(options: TrainerOptions) -> int:

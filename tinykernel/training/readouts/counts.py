@@ -44,11 +44,11 @@ class CountingStages:
 
     def then_scaled(self, largest: int, beside: Beside | None = None) -> tuple[Stage, ...]:
         """Return the stages and the scaler of their counts, as in `scaled_counts`."""
-        made = self.kernels.gives(self.placed)
+        counts = self.kernels.gives(self.placed)
         if beside is None:
-            return self.levels, self.kernels, count_scaler(made.dtype, largest)
+            return self.levels, self.kernels, count_scaler(counts.dtype, largest)
         beside = replace(beside, top=top_of(largest))
-        return self.levels, self.kernels, beside, count_scaler(beside.gives(made).dtype, largest)
+        return self.levels, self.kernels, beside, count_scaler(beside.gives(counts).dtype, largest)
 
 
 def count_multiplier(largest: int) -> int:

@@ -102,7 +102,7 @@ class LinearLearner(Learned):
         self.draw()
         self._begin(self.steps())
 
-    def seen(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def features(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Compute what the linear part sees, plus 128 behind stages."""
         return rows
 
@@ -155,9 +155,9 @@ class LinearLearner(Learned):
             shape = (rows.size // LANES, self.n_inputs, LANES)
             bits = self.rng.random(shape, dtype=np.float32) >= recipe.dropout
             keep = np.packbits(bits, axis=2, bitorder="little").view("<u4")[:, :, 0]
-        known, inverse = self._decided_by(), np.float32(1 / (1 - recipe.dropout))
+        arguments, inverse = self._decided_by(), np.float32(1 / (1 - recipe.dropout))
         return passes.LinearBatch(
-            rows, self.targets, self.weight, self.losses, *known, keep, inverse
+            rows, self.targets, self.weight, self.losses, *arguments, keep, inverse
         )
 
     def _decided_by(self) -> tuple[_Floats, np.float32, _Floats, _Floats, np.float32]:
@@ -180,8 +180,8 @@ class LinearLearner(Learned):
     def decide(self, inputs: NDArray[Any]) -> _Floats:
         """Compute the decision values (n, n_outputs)."""
         out = np.empty((len(inputs), self.n_outputs), dtype=np.float32)
-        known = len(inputs), self.recipe.n_threads, inputs, *self._decided_by()
-        run_on_rows(passes.decide_linear, *known, out)
+        arguments = len(inputs), self.recipe.n_threads, inputs, *self._decided_by()
+        run_on_rows(passes.decide_linear, *arguments, out)
         return out
 
     def stored(self) -> tuple[NDArray[np.int8], float, NDArray[np.float64]]:

@@ -40,13 +40,13 @@ class TrainingRows:
     rows: NDArray[Any]
     targets: _Floats
     weight: _Floats
-    held: tuple[NDArray[Any], NDArray[Any], _Floats] | None  # rows, truth, weights.
+    validation: tuple[NDArray[Any], NDArray[Any], _Floats] | None  # rows, truth, weights.
     groups: NDArray[np.int64] | None = None  # (n,), of the training rows.
 
-    def seen(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> "TrainingRows":
+    def map_rows(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> "TrainingRows":
         """Apply a function to all rows."""
-        held = self.held and (function(self.held[0]), *self.held[1:])
-        return replace(self, rows=function(self.rows), held=held)
+        validation = self.validation and (function(self.validation[0]), *self.validation[1:])
+        return replace(self, rows=function(self.rows), validation=validation)
 
 
 def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> TrainingRows:
@@ -56,26 +56,26 @@ def split_rows(data: TrainSet, options: TrainerOptions, seed: int) -> TrainingRo
         out = hold_out(data.codes, data.groups, options.validation_fraction, seed)
         judging = out.copy()
         judging[len(out) - data.n_varied :] = False
-        held = (data.X[judging], data.truth[judging], weight[judging])
+        validation = (data.X[judging], data.truth[judging], weight[judging])
         groups = None if data.groups is None else data.groups[~out]
         groups = None if groups is None or np.unique(groups).size < 2 else groups
-        return TrainingRows(data.X[~out], targets[~out], weight[~out], held, groups)
+        return TrainingRows(data.X[~out], targets[~out], weight[~out], validation, groups)
     if data.validation is None:
         return TrainingRows(data.X, targets, weight, None, data.groups)
     rows, truth = data.validation
-    held = rows, truth, data.validation_weight(weight)
-    return TrainingRows(data.X, targets, weight, held, data.groups)
+    validation = rows, truth, data.validation_weight(weight)
+    return TrainingRows(data.X, targets, weight, validation, data.groups)
 
 
 def run_training(learner: LinearLearner, rows: TrainingRows) -> History:
     """Run the epochs; validation rows are those of the learner."""
 
     def score() -> float:
-        assert rows.held is not None
-        decisions = learner.decide(learner.seen(rows.held[0]))
-        return share_right(decisions, *rows.held[1:], learner.recipe.losses)
+        assert rows.validation is not None
+        decisions = learner.decide(learner.features(rows.validation[0]))
+        return share_right(decisions, *rows.validation[1:], learner.recipe.losses)
 
-    return run_epochs(learner, learner.recipe.epochs, None if rows.held is None else score)
+    return run_epochs(learner, learner.recipe.epochs, None if rows.validation is None else score)
 
 
 def linear_recipe(
@@ -153,7 +153,7 @@ def fit_linear(
     recipe = table_recipe(data, options, bits)
     rows = split_rows(data, options, recipe.seed)
     scaler = choose_scaler(rows.rows, data.raw_dtype, options.width(), scope)
-    rows = rows.seen(scaler.quantize)
+    rows = rows.map_rows(scaler.quantize)
     if solver == "ridge":
         is_whole = len(rows.rows) == len(data.X)
         folds = trial_folds(data.codes, data.groups, recipe.seed) if is_whole else []

@@ -42,8 +42,8 @@ def variation_of(options: TrainerOptions, first: Spectrum, frames: int) -> Augme
     """Return what the options say, in frames; without any, a tenth of a window and strength 1."""
     if options.augment is None:
         return Augmentation(affine=1.0, shift=round(frames * _MOVED))
-    asked = Augmentation.of(options.augment)
-    return Augmentation(asked.affine, round(asked.shift / first.hop))
+    amounts = Augmentation.of(options.augment)
+    return Augmentation(amounts.affine, round(amounts.shift / first.hop))
 
 
 def varied(

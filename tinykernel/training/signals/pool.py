@@ -173,11 +173,11 @@ class SignalPool:
         out = np.empty((len(rows), kernels.n_counts + self.plan.beside), dtype=np.int32)
         out[:, kernels.n_counts :] = as_counts(rows[:, stages.taken.size :], top_of(largest))
         dilation, channel = kernels.dilation.astype(np.int64), kernels.channel.astype(np.int64)
-        known = _kinds(kernels), dilation, channel, kernels.threshold, kernels.cells[0]
+        arguments = _kinds(kernels), dilation, channel, kernels.threshold, kernels.cells[0]
         for first in range(0, len(rows), _ROWS_AT_ONCE):
             levels = _by_channel(stages, rows[first : first + _ROWS_AT_ONCE])
             n, counts = len(levels), out[first : first + _ROWS_AT_ONCE]
-            run_on_rows(count_windows, n, self.plan.linear.n_threads, levels, *known, counts)
+            run_on_rows(count_windows, n, self.plan.linear.n_threads, levels, *arguments, counts)
         return scaled_counts(out, largest)
 
     def columns(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:

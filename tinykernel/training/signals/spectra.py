@@ -59,8 +59,8 @@ class PreparedPlanes(PreparedConvolutions):
         seed = int(check_random_state(options.random_state).randint(2**31 - 1))
         segments = spectrum.gives(grid)
         planes = -1, 1, segments.rows, segments.channels
-        rows = split_rows(data.seen(lambda raw: spectrum.run(raw, grid)), options, seed)
-        rows = rows.seen(lambda levels: levels.astype(np.uint8).reshape(planes))
+        rows = split_rows(data.map_rows(lambda raw: spectrum.run(raw, grid)), options, seed)
+        rows = rows.map_rows(lambda levels: levels.astype(np.uint8).reshape(planes))
         return PreparedPlanes(data, rows, options, grid, spectrum)
 
     def recipe(self, settings: ImageSettings, n_rows: int) -> LinearRecipe:

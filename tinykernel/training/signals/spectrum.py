@@ -51,7 +51,7 @@ def band_edges(rate: float, length: int, bands: int) -> NDArray[np.int64]:
 
 
 def spectrum_for(
-    asked: str, rate: float, samples: int, hop: int, bands: int = BANDS, every: int = 1
+    wanted_form: str, rate: float, samples: int, hop: int, bands: int = BANDS, every: int = 1
 ) -> Spectrum:
     """Return the spectrum of windows of so many samples, one every `hop` in a stream (or 0).
 
@@ -60,7 +60,7 @@ def spectrum_for(
     Frames that would not fall on those of the windows of a stream, or too few, are a
     TinykernelError.
     """
-    numbers = _ASKED.fullmatch(asked)
+    numbers = _ASKED.fullmatch(wanted_form)
     if numbers:
         length, step, bands = map(int, numbers.groups())
         if length not in LENGTHS:

@@ -168,19 +168,19 @@ def fit_windows(
     if isinstance(first, Spectrum):
         progress.report("spectra", 0, None)
 
-    def seen(rows: NDArray[Any]) -> NDArray[Any]:
+    def levels_of(rows: NDArray[Any]) -> NDArray[Any]:
         assert first is not None
         levels = first.run(rows[:, : grid.size], grid)
         return np.hstack([levels, rows[:, grid.size :].astype(np.uint8)])
 
     if isinstance(first, Spectrum):
-        data, made = with_spectra(data, first, grid, seen, options), first.gives(grid)
-        seen_shape = made.rows, made.channels
+        data, output = with_spectra(data, first, grid, levels_of, options), first.gives(grid)
+        seen_shape = output.rows, output.channels
         plan, scaler = _plan_of_levels(data, options, settings, seen_shape)
     else:
         data = with_windows(data, grid, options)
         if first is not None:
-            data = replace(data.seen(seen), raw_dtype=first.gives(grid).dtype)
+            data = replace(data.map_rows(levels_of), raw_dtype=first.gives(grid).dtype)
         plan = signal_plan(options, settings, shape, len(data.X), data.losses)
         scaler = signal_scaler(data.X, data.raw_dtype, shape)
         plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
@@ -219,13 +219,13 @@ def _chosen(
     closed = data.quantity is None
     if closed:
         _check_counts(plan)
-    if closed and len(data.X) <= FEW_WINDOWS and rows.held is None and not untrained:
+    if closed and len(data.X) <= FEW_WINDOWS and rows.validation is None and not untrained:
         return _of_few(data, plan, shape, scaler, rows)
     kinds = rows.targets if closed else np.zeros_like(rows.targets)
     numbers, weight = some_rows(kinds, rows.weight, RANKING_WINDOWS)
     pool = SignalPool(rows.rows[numbers], shape, scaler, rows.targets[numbers], weight, plan)
     _, stages = pool.reduced(pool.drawn() if untrained else pool.ranked())
-    counts = rows.seen(lambda raw: pool.counts(raw, stages))
+    counts = rows.map_rows(lambda raw: pool.counts(raw, stages))
     if untrained:
         history = History([{"loss": float("nan")}])
         return _Chosen(pool, stages, pool.untrained(counts.rows.shape[1]), history)
@@ -268,9 +268,9 @@ def _likeliest(plan: SignalPlan, counts: TrainingRows) -> LevelFit:
     known = counts.rows, 2 * counts.targets - 1, counts.weight, list[Fold](), plan.linear.bits
     first, fits, ended = slice(_LOSS_ROWS), list[LevelFit](), False
     judging = counts.rows[first], codes_of(counts.targets[first]), counts.weight[first]
-    rows, *truth = counts.held or judging
+    rows, *truth = counts.validation or judging
     try:
-        for penalty in LIKELY_PENALTIES if counts.held else (LIKELY,):
+        for penalty in LIKELY_PENALTIES if counts.validation else (LIKELY,):
             fits.append(fit_levels(*known, likely=penalty))
             loss, _ = judge(decided(fits[-1].stored, rows), *truth)
             fits[-1] = fits[-1]._replace(error=loss)
@@ -288,9 +288,9 @@ def _ridge(data: TrainSet, plan: SignalPlan, counts: TrainingRows) -> LevelFit:
     """Fit ridge regression, with the penalty that suits validation rows, or folds."""
     inputs, wanted, weight = counts.rows, 2 * counts.targets - 1, counts.weight
     n = len(inputs)
-    folds = [] if counts.held else trial_folds(data.codes, data.groups, plan.linear.seed)
-    if counts.held is not None:
-        held, codes, held_weight = counts.held
+    folds = [] if counts.validation else trial_folds(data.codes, data.groups, plan.linear.seed)
+    if counts.validation is not None:
+        held, codes, held_weight = counts.validation
         folds = [Fold(np.arange(n), n + np.arange(len(held)))]
         inputs = np.concatenate([inputs, held])
         wanted = np.concatenate([wanted, 2 * targets_of(codes, data.n_classes) - 1])
@@ -407,7 +407,7 @@ def with_levels(
     def levels(rows: NDArray[Any]) -> NDArray[Any]:
         return np.hstack([rows[:, :size], stage.levels(rows[:, size:]).astype(np.uint8)])
 
-    return stage, data.seen(levels)
+    return stage, data.map_rows(levels)
 
 
 def _beside(numbers: NDArray[Any], raw_dtype: str) -> Beside:

@@ -34,7 +34,7 @@ class WeightedRows:
             self.X[chosen], self.targets[chosen], self.weight[chosen], self.group[chosen]
         )
 
-    def seen(self, view: _Doubles) -> "WeightedRows":
+    def along(self, view: _Doubles) -> "WeightedRows":
         """Return rows with inputs ``X @ view``."""
         return WeightedRows(product(self.X, view), self.targets, self.weight, self.group)
 

@@ -53,7 +53,7 @@ class Smooth:
 
     def values(self, X: _Doubles) -> _Doubles:
         """Return the values of a fit to all rows, (k, n_outputs)."""
-        return Ridge(self.rows.seen(self.view), like=self.like).values(product(X, self.view))
+        return Ridge(self.rows.along(self.view), like=self.like).values(product(X, self.view))
 
     def held_out(self, fold: Fold) -> NDArray[np.float32]:
         """Return the values of a fit inside a fold for the rows outside.
@@ -62,7 +62,7 @@ class Smooth:
         """
         inside = self.rows.of(fold.inside)
         view, like = list(_views(_thinned(inside), self.n_steps))[-1]
-        fit = Ridge(inside.seen(view), like=like)
+        fit = Ridge(inside.along(view), like=like)
         return _rounded(fit.values(product(self.rows.X[fold.outside], view)))
 
     def judged(self, data: TrainSet, folds: Sequence[Fold]) -> tuple[float, float]:
@@ -135,7 +135,7 @@ def _thinned(rows: WeightedRows) -> WeightedRows:
     return rows.of(np.arange(0, n, -(-n // _ROWS_TO_CHOOSE)))
 
 
-def seen(rows: WeightedRows) -> tuple[_Doubles, Ridge]:
+def directions(rows: WeightedRows) -> tuple[_Doubles, Ridge]:
     """Return the matrix (d, d) that inputs are multiplied by for distances, and a fit with it.
 
     A recursive feature machine (Radhakrishnan, Beaglehole, Pandit & Belkin 2024) fits, then
@@ -157,7 +157,7 @@ def _views(rows: WeightedRows, steps: int) -> Iterator[tuple[_Doubles, Ridge]]:
         root = cholesky(product(product(view, fit.slopes()), view.T.copy())).T.copy()
         size = np.square(root).sum()
         view = root * np.sqrt(d / size) if size > 0 else view
-        fit = Ridge(rows.seen(view), near=fit)
+        fit = Ridge(rows.along(view), near=fit)
         yield view, fit
 
 
