@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.checks import as_groups
 from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions import shares
 from tinykernel.decisions.confidence import calibration_error, confidence_table, fit_temperature
@@ -14,6 +13,7 @@ from tinykernel.decisions.counters import as_classifier
 from tinykernel.decisions.novelty import Alarms, alarms, fit_novelty
 from tinykernel.decisions.thresholds import Threshold, by_coverage, by_error
 from tinykernel.errors import DataError, ModelError, OptionError, RowsError, ShapeError
+from tinykernel.groups import as_groups
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision, margins, softmax
 from tinykernel.text import count

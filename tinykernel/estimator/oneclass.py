@@ -9,11 +9,11 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tinykernel.checks import as_groups
 from tinykernel.coding.frames import uncoded
 from tinykernel.decisions.novelty import Alarms, alarms
 from tinykernel.errors import OptionError, RowsError, TinykernelError
 from tinykernel.estimator.machines import DEFAULT_TARGET, flat
+from tinykernel.groups import as_groups
 from tinykernel.kinds import Problem
 from tinykernel.kinds.delivery import Measure, deliver, estimated
 from tinykernel.kinds.problem import check_rows

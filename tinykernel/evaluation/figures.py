@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.checks import as_groups, refuse_missing
 from tinykernel.decisions.figures import DecisionFigures
 from tinykernel.errors import DataError, ShapeError
 from tinykernel.evaluation.intervals import accuracy_interval, rmse_interval
+from tinykernel.groups import as_groups, refuse_missing
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.checks import as_groups
 from tinykernel.coding.frames import in_numbers
 from tinykernel.data.ranges import outside
 from tinykernel.decisions.figures import decision_figures
@@ -16,6 +15,7 @@ from tinykernel.evaluation import figures
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
 from tinykernel.evaluation.cautions import cautions, far_groups, from_few_groups
 from tinykernel.evaluation.intervals import accuracy_interval
+from tinykernel.groups import as_groups
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
 from tinykernel.model.grid import Grid

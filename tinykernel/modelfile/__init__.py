@@ -65,7 +65,7 @@ def save(obj: object, path: str | os.PathLike[str], about: Mapping[str, Any] | N
     >>> save("a string", "model.tkm")
     Traceback (most recent call last):
         ...
-    tinykernel.errors.TinykernelError: model.tkm: a str is not a tinykernel model; save a \
+    tinykernel.errors.ModelError: model.tkm: a str is not a tinykernel model; save a \
 fitted estimator, a Pipeline that ends in one, or an IntegerModel
     """
     with _named(path):
@@ -102,7 +102,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> load("nowhere.tkm")
     Traceback (most recent call last):
         ...
-    tinykernel.errors.TinykernelError: nowhere.tkm: no such file; make one with 'tinykernel train'
+    tinykernel.errors.FileError: nowhere.tkm: no such file; make one with 'tinykernel train'
     """
     with _named(path):
         return _from_bytes(_container_in(Path(path)))

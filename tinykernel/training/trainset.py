@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.checks import as_groups, check_choice, check_positive
+from tinykernel.checks import check_choice, check_positive
 from tinykernel.compiled import njit
 from tinykernel.errors import DataError, OptionError, RowsError, TinykernelError
+from tinykernel.groups import as_groups
 from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
 from tinykernel.model.quantization.units import ValueUnits
 from tinykernel.text import listed

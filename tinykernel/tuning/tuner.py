@@ -11,9 +11,10 @@ from joblib import effective_n_jobs
 from joblib import hash as hash_of
 from numpy.typing import ArrayLike
 
-from tinykernel.checks import as_groups, check_count
+from tinykernel.checks import check_count
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import BudgetError, OptionError, ShapeError, TargetError
+from tinykernel.groups import as_groups
 from tinykernel.measure.limits import Limits, parse_limits, parse_size
 from tinykernel.tuning.backend import is_remote
 from tinykernel.tuning.curve import curve, kilobytes, smallest_good

@@ -196,7 +196,7 @@ _OWN = (
     _train(
         "budget",
         "SIZE|LIMITS",
-        "Flash limit, or several limits. By default 30KB. With a model size there is no limit. "
+        "Flash limit, or limits. By default 30KB. With a model size there is no limit. "
         "Write several as flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz, or with instructions=200k "
         "in place of the time.",
         reader=parse_limits,
@@ -207,10 +207,10 @@ _OWN = (
     _train(
         "max_time",
         "TIME",
-        "Time limit, such as 90s, 10m or 2h. By default 10m for pictures and signals, 1m for "
-        "tables, none for tune and if epochs are set. none: search and train as long as it helps. "
-        "The search and the epochs are laid out to end in time, by the speed of this computer; "
-        "tune starts no training that would probably end later.",
+        "Time limit, as 10m. By default 10m, for tables 1m. There is none for tune, "
+        "and none if epochs are set. none: search and train as long as it helps. The search and "
+        "the epochs are laid out to end in time, by the speed of this computer; tune starts no "
+        "training that would probably end later.",
         reader=parsing.seconds,
     ),
     _train(

@@ -53,4 +53,4 @@ def check_effort(name: str, value: Any) -> None:
     Effort.of(value)
 
 
-check_effort.kind = '{"normal", "quick"} or SHARE/TRIALS/SHARE'  # type: ignore[attr-defined]
+check_effort.kind = '{"normal", "quick", "0.2/9/1"}'  # type: ignore[attr-defined]

@@ -5,10 +5,10 @@ import pytest
 
 from tests.random_models import random_model, random_raw
 from tinykernel import NoveltyDetector, TernaryKernelClassifier, calibrate, tune
-from tinykernel.checks import as_groups
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation.figures import compare_values
 from tinykernel.evaluation.models import evaluate
+from tinykernel.groups import as_groups
 
 MODEL = random_model(3, n_classes=3, n_features=6)
 X = random_raw(MODEL, 1, 60)
