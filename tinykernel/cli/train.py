@@ -49,9 +49,8 @@ def train_command(
     """Train a model that fits a budget, and test it.
 
     Sounds, folders and, with --window, tables are recordings, which are cut into windows. A folder
-    of pictures has a folder for each class; pictures are resized to --image-shape, or to a size
-    that is chosen on held-out pictures. Ctrl-C ends the search, or the training after its first
-    epoch, and keeps the best model so far.
+    of pictures has a folder for each class; they are resized to --image-shape, or to a size that is
+    chosen. Ctrl-C ends the search, or the training after its first epoch, and keeps the best model.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES)
     values, typed = gathering.gather(ctx.params, ("data", "train"), data)

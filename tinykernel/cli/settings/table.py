@@ -207,7 +207,7 @@ _OWN = (
     _train(
         "max_time",
         "TIME",
-        "Time limit, as 10m. By default 10m, for tables 1m. There is none for tune, "
+        "Time limit, as 5m. By default 10m, for tables 1m. There is none for tune, "
         "and none if epochs are set. none: search and train as long as it helps. The search and "
         "the epochs are laid out to end in time, by the speed of this computer; tune starts no "
         "training that would probably end later.",

@@ -18,7 +18,6 @@ from tinykernel.data.recordings.spans import Recording, Recordings
 from tinykernel.data.recordings.tracks import Track, alike, read_tracks
 from tinykernel.errors import DataError, OptionError, RowsError
 from tinykernel.progress import report as say
-from tinykernel.training.signals.spectrum import hop_within
 
 # Seconds between the decisions of a model that learns from clips.
 _BETWEEN_DECISIONS = 0.1
@@ -260,6 +259,8 @@ def _lengths(tracks: Sequence[Track], reading: Reading) -> tuple[int, int]:
         )
     samples = _samples("window", window, track)
     if hop is None:
+        from tinykernel.training.signals.spectrum import hop_within  # it imports numba
+
         are_clips = all(each.table.is_sound and len(each.X) <= samples for each in tracks)
         half = max(1, samples // 2)
         often = hop_within(track.rate, samples, _BETWEEN_DECISIONS) if are_clips else None
