@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tinykernel.codegen.plan import pack
 from tinykernel.errors import BudgetError
 from tinykernel.hadamard import padded_dimension
+from tinykernel.kinds.kind import reduced
 from tinykernel.kinds.sizing import Usage
 from tinykernel.measure.capacity import DRAWN, MOST_CHOSEN
 from tinykernel.measure.limits import Limits
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.readouts.ternary import Ternary
-from tinykernel.training.layouts import components_within
+from tinykernel.training.layouts import WORD, components_within
 
-_WORD = 32
 # Components hardly ever take less code.
 _LEAST_CODE = 1536
 
@@ -51,7 +50,7 @@ def train_drawn(
             )
         if is_open:
             most = components_within(max(1, limits.flash - _LEAST_CODE), layout, *sides)
-            settings["n_components"] = n = int(np.clip(most, _WORD, MOST_CHOSEN))
+            settings["n_components"] = n = int(np.clip(most, WORD, MOST_CHOSEN))
     trainings = 0
     while True:
         trainings += 1
@@ -62,12 +61,10 @@ def train_drawn(
         used = measure(model)
         if used.share <= 1:
             return estimator, trainings
-        if not is_open or n <= _WORD:
+        if not is_open or n <= WORD:
             advice = "give a larger budget" if is_open else "use fewer n_components"
             raise BudgetError(f"the trained model needs {used.text}; {advice}")
-        tables = max(1, sum(pack(model).table_bytes().values()))
-        n_bytes = used.n_bytes or int(np.ceil(tables * (1 - 1 / used.share)))
-        n = max(n - (-(-n_bytes * n // tables // _WORD) + 1) * _WORD, _WORD)
+        n = max(reduced(n, WORD, used.excess(model), model), WORD)
         settings |= {"n_components": n, "sigma": estimator.sigma_}
 
 

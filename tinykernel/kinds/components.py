@@ -14,7 +14,7 @@ from tinykernel.measure.capacity import MOST_CHOSEN, cut
 from tinykernel.model import IntegerModel
 from tinykernel.training.choice import Candidate
 from tinykernel.training.folds import Fold
-from tinykernel.training.layouts import components_within, layout_of
+from tinykernel.training.layouts import WORD, components_within, layout_of
 from tinykernel.training.options import MOST_COMPONENTS
 from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
 from tinykernel.training.result import TrainingResult
@@ -38,8 +38,8 @@ class ComponentsSpec(Recipe, Spec):
     """Layout, number and training of components, and the bits of a linear part beside them."""
 
     SIZE: ClassVar[str] = "n_components"
-    STEP: ClassVar[int] = 32
-    FEWEST: ClassVar[int] = 32
+    STEP: ClassVar[int] = WORD
+    FEWEST: ClassVar[int] = WORD
     small_code: bool = False
     missed: float = 0.0  # mean loss of short trainings to the values of a smooth fit.
 

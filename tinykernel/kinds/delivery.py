@@ -2,9 +2,6 @@
 
 from collections.abc import Callable
 
-import numpy as np
-
-from tinykernel.codegen.plan import pack
 from tinykernel.errors import BudgetError, TinykernelError
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.selection import Selected
@@ -52,10 +49,7 @@ def deliver(
             )
         smaller, advice = None, "use fewer n_components"
         if not problem.options.is_sized:
-            # Work is about in proportion to the tables.
-            tables = sum(pack(result.machine).table_bytes().values())
-            n_bytes = over.n_bytes or int(np.ceil(tables * (1 - 1 / over.share)))
-            smaller = kind.smaller(spec, n_bytes, result.machine, problem)
+            smaller = kind.smaller(spec, over.excess(result.machine), result.machine, problem)
             advice = "give a larger budget"
         if smaller is None:
             raise BudgetError(f"the trained model needs {over.text}; {advice}")

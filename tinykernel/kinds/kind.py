@@ -94,11 +94,9 @@ class Kind(ABC, Generic[SpecT]):
 
         It needs no search.
         """
-        n = spec.size
-        if n <= spec.FEWEST:
+        if spec.size <= spec.FEWEST:
             return None
-        tables = max(1, sum(pack(model).table_bytes().values()))
-        fewer = n - spec.STEP * (-(-n_bytes * n // tables) // spec.STEP + 1)
+        fewer = reduced(spec.size, spec.STEP, n_bytes, model)
         return self.resized(spec, max(fewer, spec.FEWEST), problem)
 
     def tune(self, specs: Sequence[SpecT], problem: Problem) -> Iterator[list[RaceTrial]]:
@@ -115,6 +113,16 @@ class Kind(ABC, Generic[SpecT]):
     @abstractmethod
     def fit(self, spec: SpecT, problem: Problem) -> TrainingResult:
         """Train as for delivery, on all rows."""
+
+
+def reduced(size: int, step: int, n_bytes: int, model: IntegerModel) -> int:
+    """Return the size, less some steps, of a model whose tables take so many bytes less."""
+    return size - step * (-(-n_bytes * size // table_bytes(model)) // step + 1)
+
+
+def table_bytes(model: IntegerModel) -> int:
+    """Return what the tables of a model take in flash, at least 1."""
+    return max(1, sum(pack(model).table_bytes().values()))
 
 
 #: Any kind.

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import BudgetError, TinykernelError
-from tinykernel.kinds.kind import AnyKind, Spec
+from tinykernel.kinds.kind import AnyKind, Spec, table_bytes
 from tinykernel.kinds.problem import Problem, too_small
 from tinykernel.measure.capacity import allowed_bytes, decisive_report, needed_bytes
 from tinykernel.measure.instructions import estimate_instructions, instruction_margin
@@ -23,6 +25,10 @@ class Usage:
     share: float
     text: str
     n_bytes: int = 0  # of flash over the budget.
+
+    def excess(self, model: IntegerModel) -> int:
+        """Return the bytes by which tables should shrink: work is about in proportion to them."""
+        return self.n_bytes or int(np.ceil(table_bytes(model) * (1 - 1 / self.share)))
 
 
 def usage(

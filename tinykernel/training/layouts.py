@@ -6,7 +6,8 @@ from functools import cache
 from tinykernel.model.diagonals import BITS, LARGEST, SHIFTS
 from tinykernel.training.options.forms import PRESETS
 
-_WORD = 32
+#: Components of a word of the firmware; there are whole ones.
+WORD = 32
 _KINDS = {bits: kind for kind, bits in BITS.items()}
 
 
@@ -51,13 +52,13 @@ class Layout:
         more in common than the layout promises.
         """
         n_blocks = -(-n_components // dimension)
-        n_words = -(-n_components // _WORD)
+        n_words = -(-n_components // WORD)
         bits = n_blocks * dimension * BITS[self.diagonal_kind]
-        bits += _WORD * n_words * self._window_bits()
+        bits += WORD * n_words * self._window_bits()
         bits += 0 if self.scale_per_row else 8 * n_blocks
         # Eight words hold the ternary weights of five words of components.
         weights = 8 * (n_words // 5) + 2 * (n_words % 5) if self.ternary else n_words
-        return (bits + n_outputs * _WORD * weights) // 8
+        return (bits + n_outputs * WORD * weights) // 8
 
 
 @cache
@@ -85,8 +86,8 @@ def components_within(table_bytes: int, layout: Layout, dimension: int, n_output
     low, high = 0, 1 << 15
     while low < high:
         middle = (low + high + 1) // 2
-        if layout.table_bytes(middle * _WORD, dimension, n_outputs) <= table_bytes:
+        if layout.table_bytes(middle * WORD, dimension, n_outputs) <= table_bytes:
             low = middle
         else:
             high = middle - 1
-    return low * _WORD
+    return low * WORD

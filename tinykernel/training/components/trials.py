@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tinykernel.training.components.learner import Learner
 from tinykernel.training.folds import Fold
+from tinykernel.training.layouts import WORD
 from tinykernel.training.loss import judge
 from tinykernel.training.options.recipe import Recipe
 
@@ -20,7 +21,6 @@ _FEWEST_EPOCHS, _MOST_EPOCHS = 4, 40
 _HEAT, _FINAL = 1 / 28, 1 / 10
 #: Folds that a final is judged on; a heat is judged on one.
 FOLDS_OF_A_FINAL = 2
-_WORD = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class TrialData:
         p, n_folds = recipe.n_components, len(self.folds)
         n, d = self.folds[0].inside.size, self.mixed.shape[1]
         most = _MOST_COMPONENTS if n_folds == 1 else _MOST_IN_FOLDS
-        most = _MOST_AT_FULL_SIZE if final else min(most, p // 2 // _WORD * _WORD)
+        most = _MOST_AT_FULL_SIZE if final else min(most, p // 2 // WORD * WORD)
         size = min(p, max(most, d))
         share = _FINAL / min(FOLDS_OF_A_FINAL, n_folds) if final else _HEAT
         epochs = round(share * self.share * recipe.epochs * self.n_rows / n * p / size)

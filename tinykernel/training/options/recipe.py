@@ -8,10 +8,10 @@ from sklearn.utils import check_random_state
 
 from tinykernel.checks import check_count, thread_count
 from tinykernel.errors import OptionError
+from tinykernel.hadamard import LANES
 from tinykernel.training.options.fields import TrainerOptions
 from tinykernel.training.options.forms import DEFAULT_LAYOUT, is_layout
 
-_WORD = 32
 # Rows times components that a training of classes goes through, about, but in so many epochs.
 _WORK, _FEWEST_EPOCHS = 1.2e9, 30
 
@@ -44,8 +44,8 @@ class Recipe:
         check_count("n_components", self.n_components, 0)
         for name in ("epochs", "n_threads"):
             check_count(name, getattr(self, name))
-        if self.batch_rows % _WORD or self.batch_rows < _WORD:
-            raise OptionError(f"batch_rows: {self.batch_rows}; give a multiple of {_WORD}")
+        if self.batch_rows % LANES or self.batch_rows < LANES:
+            raise OptionError(f"batch_rows: {self.batch_rows}; give a multiple of {LANES}")
 
 
 def recipe_for(
