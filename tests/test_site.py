@@ -12,6 +12,7 @@ import pytest
 import tinykernel
 from tests.reporting.browser import browser
 
+_LOADED = "document.readyState === 'complete' && document.querySelector('h1')"
 _FENCED = re.compile(r"^ *(`{3,}).*?^ *\1$", re.MULTILINE | re.DOTALL)
 
 
@@ -53,7 +54,7 @@ def test_pages_fit_a_phone(
     with browser(chromium, tmp_path / "profile", "--allow-file-access-from-files") as phone:
         for page in ("index.html", "api/index.html", "docs/results/accuracy/index.html"):
             place = tmp_path / "site" / page
-            phone.open(place, width=390, height=844, ready="document.querySelector('h1')")
+            phone.open(place, width=390, height=844, ready=_LOADED)
             widths = phone.run("[document.documentElement.scrollWidth, innerWidth]")
             assert widths == [390, 390], page
             assert phone.run("document.querySelectorAll('h1').length") == 1
