@@ -22,7 +22,7 @@ _EPOCHS = 10
 # Of each block the channels as shares of the last one's, and the strides of segments and of bands.
 _BLOCKS = ((5, 2, 2), (8, 1, 1), (11, 1, 1), (16, 2, 2), (16, 1, 1))
 # Those of a stream, which can decide at every other segment.
-_OF_STREAMS = ((5, 2, 2), (8, 1, 1), (11, 1, 2), (16, 1, 2), (16, 1, 1))
+_OF_STREAMS = ((5, 2, 2), (8, 1, 2), (11, 1, 1), (16, 1, 2), (16, 1, 1))
 EVERY = 2
 _PARTS = 16
 _MOST_FRAMES = 192
