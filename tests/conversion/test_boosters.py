@@ -1,10 +1,15 @@
-"""Boosted trees of LightGBM and XGBoost after conversion."""
+"""Boosted trees of LightGBM, XGBoost and CatBoost after conversion."""
+
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
+import tinykernel
 from tinykernel.conversion import change_of, convert
+from tinykernel.conversion.catboost import SavedModel
 from tinykernel.errors import ConvertError
 
 SETS = {"cancer": load_breast_cancer, "wine": load_wine}
@@ -66,3 +71,21 @@ def test_other_boosters_are_refused(library, options, message, fresh):
     model = fresh(library, "Regressor", **options).fit(X, y)
     with pytest.raises(ConvertError, match=message):
         convert(model)
+
+
+def test_a_file_of_catboost_is_converted_without_the_library():
+    """`catboost.json` is a model of CatBoost 1.2.10 of rows with gaps, and labels it predicted."""
+    text = Path(__file__).with_name("catboost.json").read_text(encoding="utf-8")
+    model, predicted = SavedModel(text), json.loads(text)["predicted"]
+    rows = np.array(predicted["rows"], dtype=np.float32)  # null is NaN
+    assert model.predict(rows).tolist() == predicted["labels"]
+    rng = np.random.default_rng(0)
+    many = rows[rng.integers(0, len(rows), 20000)]
+    many += rng.normal(size=many.shape).astype(np.float32)
+    converted = convert(model)
+    assert np.array_equal(converted.predict(many), model.predict(many))
+    assert tinykernel.verify(converted, many[:200]).differences == 0
+    with pytest.raises(ConvertError, match="the loss 'Poisson' of CatBoost"):
+        SavedModel(text.replace("MultiClass", "Poisson"))
+    with pytest.raises(ConvertError, match="of the type OneHotFeature"):
+        convert(SavedModel(text.replace("FloatFeature", "OneHotFeature", 1)))

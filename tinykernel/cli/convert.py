@@ -17,7 +17,9 @@ _LIBRARIES = {".txt": "lightgbm", ".json": "xgboost", ".ubj": "xgboost", ".skops
 
 
 def convert_command(
-    model: Annotated[Path, args.argument("MODEL", "LightGBM's .txt, XGBoost's .json, or .skops")],
+    model: Annotated[
+        Path, args.argument("MODEL", "LightGBM's .txt, XGBoost's or CatBoost's .json, .skops")
+    ],
     output: Annotated[Path, args.option("--output -o FILE", "model file to write: .tkm")],
     data: Annotated[str | None, args.option("DATA", "rows as the model learned")] = None,
     budget: args.BudgetOption = None,
@@ -57,6 +59,8 @@ def _read(path: Path) -> Any:
         raise FormatError(f"{path}: not a file of {', '.join(_LIBRARIES)}")
     if not path.exists():
         raise FileError(f"{path}: no such file")
+    if suffix == ".json" and b'"oblivious_trees"' in path.read_bytes():
+        return import_module("tinykernel.conversion.catboost").SavedModel(path.read_bytes())
     library = _LIBRARIES[suffix]
     if find_spec(library) is None:
         raise ToolError(f"{path}: needs {library}; pip install {library}")

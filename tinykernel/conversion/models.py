@@ -32,6 +32,8 @@ _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "networks": ("MLPClassifier", "MLPRegressor"),
     },
+    "catboost": {"catboost": ("CatBoostClassifier", "CatBoostRegressor")},
+    "tinykernel": {"catboost": ("SavedModel",)},
     "lightgbm": {"boosters": ("LGBMClassifier", "LGBMRegressor", "Booster")},
     "xgboost": {
         "boosters": (
@@ -193,7 +195,8 @@ def change_of(model: Any, converted: IntegerModel, X: ArrayLike) -> Change:
 def _answers(model: Any, X: ArrayLike, converted: IntegerModel) -> NDArray[Any]:
     """Return what the original predicts; a Booster gives probabilities or values."""
     if type(model).__name__ != "Booster":
-        return np.asarray(model.predict(X))
+        answers = np.asarray(model.predict(X))
+        return answers[:, 0] if answers.ndim == 2 and answers.shape[1] == 1 else answers
     boosters = import_module("tinykernel.conversion.boosters")
     return np.asarray(boosters.predicted(model, np.asarray(X), converted))
 
