@@ -49,14 +49,14 @@ _DEBIAN_PACKAGES = {
     "xtensa-lx106-elf-gcc": "gcc-xtensa-lx106 picolibc-xtensa-lx106-elf",
 }
 _PYTHON_PROGRAMS = {"compote": "idf-component-manager", "pio": "platformio"} | {
-    name: name for name in ("clang-format", "mkdocs", "scons")
+    name: name for name in ("clang-format", "scons")
 }
 _PYTHON_MODULES = {"SCons": "scons", "serial": "pyserial", "PIL": "pillow"} | {
     name: name
     for name in (
-        *("distributed", "kconfiglib", "lightgbm", "matplotlib", "pandas", "platformio", "polars"),
+        *("distributed", "kconfiglib", "lightgbm", "matplotlib", "onnx", "pandas", "platformio"),
     )
-    + ("pyarrow", "ruamel.yaml", "skops", "soundfile", "unicorn", "xgboost", "ziglang")
+    + ("polars", "pyarrow", "ruamel.yaml", "skops", "soundfile", "unicorn", "xgboost", "ziglang")
 }
 
 _FIND_TOOLS = {"require_tool", "require_platforms", "require_toolchain", "require_compiler"}

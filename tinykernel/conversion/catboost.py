@@ -26,12 +26,12 @@ class SavedModel:
         except (KeyError, TypeError, ValueError):
             raise FormatError("convert: not a JSON file of CatBoost with symmetric trees") from None
         self.n_features_in_ = 1 + max(column["flat_feature_index"] for column in self.columns)
-        known = self.content.get("model_info", {})
-        self.loss = known.get("params", {}).get("loss_function", {}).get("type", "")
+        info = self.content.get("model_info", {})
+        self.loss = info.get("params", {}).get("loss_function", {}).get("type", "")
         if self.loss not in (*_CLASSES, *_VALUES):
             raise ConvertError(f"convert: the loss {self.loss!r} of CatBoost is no sum of leaves")
         if self.loss in _CLASSES:
-            self.classes_ = np.array(known["class_params"]["class_names"])
+            self.classes_ = np.array(info["class_params"]["class_names"])
 
     def sums(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the sums of leaves, shape (n_rows, n_outputs)."""

@@ -3,12 +3,14 @@
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.conversion.columns import ModelColumns
+from tinykernel.conversion.files import read_model
 from tinykernel.conversion.trees import integer_model
 from tinykernel.errors import ConvertError, OptionError, ShapeError, TinykernelError
 from tinykernel.model.integer import IntegerModel
@@ -33,7 +35,8 @@ _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
         "networks": ("MLPClassifier", "MLPRegressor"),
     },
     "catboost": {"catboost": ("CatBoostClassifier", "CatBoostRegressor")},
-    "tinykernel": {"catboost": ("SavedModel",)},
+    "tinykernel": {"catboost": ("SavedModel",), "networks": ("FloatNetwork",)},
+    "torch": {"networks": ("Sequential",)},
     "lightgbm": {"boosters": ("LGBMClassifier", "LGBMRegressor", "Booster")},
     "xgboost": {
         "boosters": (
@@ -75,7 +78,7 @@ def convert(
 
     Parameters
     ----------
-    model : fitted model, or a Pipeline that ends in one
+    model : fitted model, a Pipeline that ends in one, or the path of a file
         Of scikit-learn a linear model, a perceptron, a tree, or an ensemble of trees; a model or
         Booster of LightGBM or XGBoost. Before it may stand scalers, imputers and selections of
         columns.
@@ -109,6 +112,7 @@ def convert(
     >>> bool((convert(tree).predict(X) == tree.predict(X)).all())
     True
     """
+    model = _opened(model)
     steps, last = _taken_apart(model)
     if getattr(last, "_preprocessor", None) is not None:  # of histograms with categories
         steps.append(("categories", last._preprocessor))
@@ -182,6 +186,7 @@ def change_of(model: Any, converted: IntegerModel, X: ArrayLike) -> Change:
     -------
     Change
     """
+    model = _opened(model)
     before, after = _answers(model, X, converted), converted.predict(X)
     if not converted.is_regressor:
         differing = int(np.sum(before != after))
@@ -221,9 +226,22 @@ def _taken_apart(model: object) -> tuple[list[tuple[str, Any]], Any]:
     return [*before, *inner], last
 
 
+def _opened(model: Any) -> Any:
+    """Return the model of a file, or the layers of a Sequential; any other model as it is."""
+    if isinstance(model, str | Path):
+        return read_model(Path(model))
+    if _library(model) != "torch":
+        return model
+    return import_module("tinykernel.conversion.sequences").of_torch(model)
+
+
+def _library(model: Any) -> str:
+    return type(model).__module__.split(".")[0]
+
+
 def _reader_of(model: Any) -> Any:
     """Return the module that reads a model."""
-    kind, library = type(model).__name__, type(model).__module__.split(".")[0]
+    kind, library = type(model).__name__, _library(model)
     for family, names in _FAMILIES.get(library, {}).items():
         if kind in names:
             return import_module(f"tinykernel.conversion.{family}")

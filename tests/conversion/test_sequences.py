@@ -1,0 +1,109 @@
+"""Networks of ONNX files and of PyTorch after conversion."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.neural_network import MLPClassifier
+
+import tinykernel
+from tinykernel.conversion import change_of, convert
+from tinykernel.conversion.sequences import of_torch
+from tinykernel.errors import ConvertError
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Rows, and a fitted perceptron whose weights the networks have."""
+    X, y = load_digits(return_X_y=True)
+    X = X.astype(np.float32)
+    return X, MLPClassifier((16,), max_iter=60, random_state=0).fit(X / 16, y)
+
+
+def _module(name, **attributes):
+    return type(name, (), {"__module__": "torch.nn.modules", "bias": None} | attributes)()
+
+
+def _normalized(scale, bias, mean, variance):
+    statistics = {"running_mean": mean, "running_var": variance, "eps": 0.0}
+    return _module("BatchNorm1d", weight=scale, bias=bias, **statistics)
+
+
+def _sequential(*modules):
+    kind = type("Sequential", (list,), {"__module__": "torch.nn.modules.container"})
+    return kind(modules)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_sequential_is_its_layers(digits):
+    """Objects with the names and members of PyTorch's; normalizations become part of the sums."""
+    X, model = digits
+    one, sixteenth = np.ones(64), np.full(64, 1 / 16)
+    (first, last), (bias, last_bias) = model.coefs_, model.intercepts_
+    network = _sequential(
+        _module("Flatten"),
+        _normalized(sixteenth, 0 * one, 0 * one, one),
+        _module("Linear", weight=first.T, bias=bias),
+        _module("ReLU"),
+        _module("Dropout"),
+        _module("Linear", weight=last.T, bias=last_bias),
+    )
+    converted = convert(network, X)
+    assert np.array_equal(of_torch(network).predict(X), model.predict(X / 16))
+    assert change_of(network, converted, X).share <= 0.005
+    assert tinykernel.verify(converted, X[:50]).differences == 0
+    two = _sequential(*network[:-1], _module("Linear", weight=last.T[:2], bias=last_bias[:2]))
+    assert set(convert(two, X).predict(X)) == {0, 1}
+    for added, message in [
+        (_module("Tanh"), r"module 6 \(Tanh\) is not supported"),
+        (_module("Conv2d"), r"module 6 \(Conv2d\) is not supported"),
+        (_module("ReLU"), "ends without weights"),
+        (_module("Linear", weight=np.ones((3, 9))), r"module 6 \(Linear\) takes values of another"),
+    ]:
+        with pytest.raises(ConvertError, match=message):
+            convert(_sequential(*network, added), X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_file_of_onnx_is_its_layers(digits, tmp_path, require_tool):
+    """Gemm, MatMul with Add and a division; the reference of onnx computes the same labels."""
+    onnx = require_tool("onnx")
+    from onnx import helper, numpy_helper
+    from onnx.reference import ReferenceEvaluator
+
+    X, model = digits
+    arrays = {
+        "sixteen": np.array([16.0]),
+        "w": model.coefs_[0].T,
+        "b": model.intercepts_[0],
+        "v": model.coefs_[1],
+        "c": model.intercepts_[1],
+    }
+    nodes = [
+        helper.make_node("Div", ["x", "sixteen"], ["s"]),
+        helper.make_node("Gemm", ["s", "w", "b"], ["h"], transB=1),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("MatMul", ["r", "v"], ["m"]),
+        helper.make_node("Add", ["c", "m"], ["a"]),
+        helper.make_node("Softmax", ["a"], ["y"]),
+    ]
+    file = tmp_path / "net.onnx"
+
+    def save(nodes):
+        ends = [
+            helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None, size])
+            for name, size in (("x", 64), ("y", 10))
+        ]
+        tensors = [numpy_helper.from_array(a.astype(np.float32), n) for n, a in arrays.items()]
+        graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], tensors)
+        onnx.save(helper.make_model(graph), file)
+
+    save(nodes)
+    converted = convert(file, X)
+    expected = ReferenceEvaluator(str(file)).run(None, {"x": X})[0].argmax(axis=1)
+    assert np.mean(converted.predict(X) != expected) <= 0.005
+    save([*nodes[:2], helper.make_node("Tanh", ["h"], ["r"]), *nodes[3:]])
+    with pytest.raises(ConvertError, match=r"node 2 \(Tanh\) is not supported"):
+        convert(file, X)
+    save([*nodes[:3], helper.make_node("Gemm", ["h", "v"], ["m"]), *nodes[4:]])
+    with pytest.raises(ConvertError, match=r"node 3 \(Gemm\) does not read the output"):
+        convert(file, X)

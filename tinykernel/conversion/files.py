@@ -1,0 +1,44 @@
+"""Model files of other libraries, read by these."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tinykernel.errors import FileError, FormatError, ToolError
+
+#: By suffix: the library that reads the file.
+_LIBRARIES = {".txt": "lightgbm", ".json": "xgboost", ".ubj": "xgboost", ".skops": "skops"} | {
+    ".onnx": "onnx"
+}
+
+
+def read_model(path: Path) -> Any:
+    """Read the model of a file."""
+    suffix = path.suffix.lower()
+    if suffix in (".pkl", ".pickle", ".joblib"):
+        raise FormatError(
+            f"{path}: reading a pickle of another library runs code from it; in Python, write "
+            "'import joblib, tinykernel' and "
+            f"'tinykernel.save(tinykernel.convert(joblib.load({path.name!r})), \"x.tkm\")'"
+        )
+    if suffix not in _LIBRARIES:
+        raise FormatError(f"{path}: not a file of {', '.join(_LIBRARIES)}")
+    if not path.exists():
+        raise FileError(f"{path}: no such file")
+    if suffix == ".json" and b'"oblivious_trees"' in path.read_bytes():
+        return import_module("tinykernel.conversion.catboost").SavedModel(path.read_bytes())
+    library = _LIBRARIES[suffix]
+    if find_spec(library) is None:
+        raise ToolError(f"{path}: needs {library}; pip install {library}")
+    if library == "onnx":
+        return import_module("tinykernel.conversion.sequences").of_onnx(path)
+    try:
+        if library != "skops":
+            return import_module(library).Booster(model_file=str(path))
+        skops = import_module("skops.io")
+        names = skops.get_untrusted_types(file=path)  # trees and losses, which are compiled
+        return skops.load(path, trusted=[name for name in names if name.startswith("sklearn.")])
+    except Exception as error:  # each library has errors of its own
+        line = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error)
+        raise FormatError(f"{path}: {library} cannot read it: {line}") from None
