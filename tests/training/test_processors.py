@@ -109,7 +109,7 @@ for name, model in found.items():
 inputs = np.random.default_rng(2).normal(size=(160, 6))
 bent = np.sin(2 * inputs[:, :1] - inputs[:, 1:2])
 for size in (1, 4) if only == "all" else ():
-    view, fit = directions(WeightedRows(inputs, bent, np.ones(160), np.arange(160) // size))
+    view, fit, _ = directions(WeightedRows(inputs, bent, np.ones(160), np.arange(160) // size))
     print("smooth", view.tobytes().hex(), fit.values(inputs[:9]).tobytes().hex())
 doubtful = np.where(np.arange(569) % 5, cancer[1], 1 - cancer[1])
 calibrated = tinykernel.calibrate(found["linear"].quantize(), cancer[0], doubtful)

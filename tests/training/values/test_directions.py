@@ -19,7 +19,7 @@ def test_the_direction_that_matters_is_found():
     """Values of one oblique direction among six inputs are fitted along it, with less error."""
     along = np.array([1.0, -1.0, 0.5, 0, 0, 0]) / 1.5
     rows, new = (drawn(lambda X: np.sin(2 * X @ along), n) for n in (160, 200))
-    view, fit = directions(rows)
+    view, fit, _ = directions(rows)
     leading = np.linalg.svd(view)[0][:, 0]
     assert abs(leading @ along) > 0.98
     assert np.square(view).sum() == pytest.approx(6)
@@ -33,7 +33,7 @@ def test_the_direction_that_matters_is_found():
 @pytest.mark.parametrize("values", [lambda X: np.square(X).sum(axis=1), lambda X: 0 * X[:, 0]])
 def test_without_such_directions_inputs_stay_as_they_are(values):
     """Where all inputs matter alike, or none does, no direction is learned of noise."""
-    view, _ = directions(drawn(values))
+    view, *_ = directions(drawn(values))
     np.testing.assert_array_equal(view, np.eye(6))
 
 

@@ -117,16 +117,13 @@ def _fitted(rows: _Doubles, data: TrainSet) -> Smooth:
     """Return a fit to the rows of the data."""
     assert data.quantity is not None
     n = len(rows)
-    known = WeightedRows(
+    weighted = WeightedRows(
         rows,
         data.quantity.targets.astype(np.float64),
         np.sqrt(data.sample_weight / data.sample_weight.mean()),
         np.arange(n) if data.groups is None else data.groups,
     )
-    few = _thinned(known)
-    n_steps = _steps(few) if few.X.shape[1] <= _MOST_INPUTS else 0
-    view, fit = list(_views(few, n_steps))[-1]
-    return Smooth(known, view, fit, n_steps)
+    return Smooth(weighted, *directions(_thinned(weighted)))
 
 
 def _thinned(rows: WeightedRows) -> WeightedRows:
@@ -135,8 +132,8 @@ def _thinned(rows: WeightedRows) -> WeightedRows:
     return rows.of(np.arange(0, n, -(-n // _ROWS_TO_CHOOSE)))
 
 
-def directions(rows: WeightedRows) -> tuple[_Doubles, Ridge]:
-    """Return the matrix (d, d) that inputs are multiplied by for distances, and a fit with it.
+def directions(rows: WeightedRows) -> tuple[_Doubles, Ridge, int]:
+    """Return the matrix (d, d) that inputs are multiplied by for distances, a fit, and the steps.
 
     A recursive feature machine (Radhakrishnan, Beaglehole, Pandit & Belkin 2024) fits, then
     measures distances by the mean outer product of the gradients of the fit, and fits again. The
@@ -144,7 +141,7 @@ def directions(rows: WeightedRows) -> tuple[_Doubles, Ridge]:
     directions of few rows soon follow noise.
     """
     steps = _steps(rows) if rows.X.shape[1] <= _MOST_INPUTS else 0
-    return list(_views(rows, steps))[-1]
+    return *list(_views(rows, steps))[-1], steps
 
 
 def _views(rows: WeightedRows, steps: int) -> Iterator[tuple[_Doubles, Ridge]]:
