@@ -168,8 +168,7 @@ def page(names: list[str], models: list[str]) -> Iterator[str]:
                 yield f"{line}{flash:,} | {count:,} | {wrong} |"
 
 
-def main() -> None:
-    """Write the page."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--models", help="names of MODELS, with '; ' between them")
@@ -177,7 +176,3 @@ def main() -> None:
     arguments = parser.parse_args()
     models = arguments.models.split("; ") if arguments.models else list(MODELS)
     print_page(page(arguments.sets.split(","), models), arguments.write)
-
-
-if __name__ == "__main__":
-    main()

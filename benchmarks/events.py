@@ -166,8 +166,7 @@ def page(given: argparse.Namespace) -> Iterator[str]:
     yield from fold.agreement()
 
 
-def main() -> None:
-    """Run everything and print or write the page."""
+if __name__ == "__main__":
     parser = page_arguments(__doc__, sets="google12")
     parser.add_argument("--folds", type=int, default=3, help="how many of three folds")
     parser.add_argument("--hours", type=float, default=3.0, help="hours to judge, each fold")
@@ -179,7 +178,3 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="folder to keep models and scores in")
     given = parser.parse_args()
     print_page(page(given), given.write)
-
-
-if __name__ == "__main__":
-    main()

@@ -261,11 +261,6 @@ def page(folder: Path, sets: list[str]) -> Iterator[str]:
         yield from section(name, *rows_of(name, folder), train)
 
 
-def main() -> None:
-    """Run everything and print or write the page."""
+if __name__ == "__main__":
     given = page_arguments(__doc__, sets="digits,wine,gas_drift,har_raw").parse_args()
     print_page(page(given.data, given.sets.split(",")), given.write)
-
-
-if __name__ == "__main__":
-    main()

@@ -199,13 +199,8 @@ def page(folder: Path, sets: list[str]) -> Iterator[str]:
         yield from machines() if name == "machines" else section(name, folder)
 
 
-def main() -> None:
-    """Run everything and print or write the page."""
+if __name__ == "__main__":
     given = page_arguments(
         __doc__, sets="digits,wine,tumours,gas_drift,har_raw,machines"
     ).parse_args()
     print_page(page(given.data, given.sets.split(",")), given.write)
-
-
-if __name__ == "__main__":
-    main()
