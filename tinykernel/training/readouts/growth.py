@@ -276,19 +276,21 @@ def _grow(bins, slope, bend, per, first, used, most_used, settings, sums, nodes,
         begin[n], end[n], begin[n + 1], end[n + 1] = begin[k], middle, middle, end[k]
         depth[n] = depth[n + 1] = depth[k] + 1
         deepest = max(deepest, depth[n])
+        n += 2
+        n_leaves += 1
+        if n_leaves == leaves:
+            break  # nothing is split further
         # Only the rows of the smaller child are added up; the other child has the rest.
-        small = n if middle - begin[k] <= end[k] - middle else n + 1
-        large = 2 * n + 1 - small
-        place[large], place[small] = place[k], n_leaves
-        few, many = sums[n_leaves], sums[place[k]]
+        small = n - 2 if middle - begin[k] <= end[k] - middle else n - 1
+        large = 2 * n - 3 - small
+        place[large], place[small] = place[k], n_leaves - 1
+        few, many = sums[n_leaves - 1], sums[place[k]]
         _add_up(bins, rows[begin[small] : end[small]], both, first, few)
         for b in range(n_bins):
             many[b] -= few[b]
-        for j in range(n, n + 2):
+        for j in range(n - 2, n):
             best = _best_split(sums[place[j]], first, used, n_used >= most_used, settings)
             gain[j], split[0, j], split[1, j] = best
-        n += 2
-        n_leaves += 1
     _number(nodes, rows, begin, end, reached)
     return n, deepest
 
