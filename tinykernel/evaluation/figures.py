@@ -45,15 +45,25 @@ class Baseline:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation(ABC):
-    """How good a model is on labelled rows."""
+    """How good a model is on labelled rows.
 
-    n_groups: int | None  # people, records or batches that the rows come from, where known.
-    # 95 % confidence interval of the accuracy or RMSE on new rows, approximate for new groups;
-    # None for fewer than 8 groups.
+    Parameters
+    ----------
+    n_groups : int or None
+        Number of people, records or batches that the rows come from, where it is known.
+    interval : tuple of float or None
+        95 % confidence interval of the accuracy or RMSE on new rows, approximate for new groups;
+        None for fewer than 8 groups.
+    baselines : dict of str to Baseline
+        "majority" or "mean", "linear" and "tree"; empty without training rows.
+    cautions : tuple of str
+        Reasons why the figures may mislead, one line each.
+    """
+
+    n_groups: int | None
     interval: tuple[float, float] | None
-    # "majority" or "mean", "linear" and "tree"; empty without training rows.
     baselines: dict[str, Baseline] = field(default_factory=dict)
-    cautions: tuple[str, ...] = ()  # why the figures may mislead, a line each.
+    cautions: tuple[str, ...] = ()
 
     @property
     @abstractmethod
@@ -92,14 +102,25 @@ _MOST_ROWS = 2.0**53  # counts up to here are exact in float64
 class LabelEvaluation(Evaluation):
     """Accuracy of labels, in addition to the fields of `Evaluation`.
 
+    Parameters
+    ----------
+    classes : tuple
+        Labels: those of the model, then those that only the rows have.
+    confusion : ndarray of int, shape (n_classes, n_classes)
+        Number of rows by true label (row) and predicted label (column).
+    decisions : DecisionFigures or None
+        For a calibrated model.
+
+    Examples
+    --------
     >>> judged = compare(["ok", "ok", "bad", "bad"], ["ok", "ok", "ok", "bad"], ["bad", "ok"])
     >>> judged.accuracy, judged.recall.tolist(), judged.confusion.tolist()
     (0.75, [0.5, 1.0], [[1, 1], [0, 2]])
     """
 
-    classes: tuple[Any, ...]  # labels of the model, then those that only the rows have.
-    confusion: NDArray[np.int64]  # (n, n): rows by true label (row) and predicted label (column).
-    decisions: DecisionFigures | None = None  # of a calibrated model.
+    classes: tuple[Any, ...]
+    confusion: NDArray[np.int64]
+    decisions: DecisionFigures | None = None
 
     @property
     def rows(self) -> int:
@@ -245,18 +266,29 @@ def _check_kinds(true: Sequence[Any], known: Sequence[Any]) -> None:
 class ValueEvaluation(Evaluation):
     """Errors of predicted values, in addition to the fields of `Evaluation`.
 
+    Parameters
+    ----------
+    n_rows : int
+    rmse, mae : float
+        Root mean squared error and mean absolute error, in the unit of the values; of several
+        quantiles those of the middle one.
+    r2 : float
+        Explained share of the variance; NaN for constant values.
+    coverage : dict of str to float
+        Share of rows below each quantile; empty where there are none.
+
+    Examples
+    --------
     >>> judged = compare_values([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 6.0])
     >>> judged.rmse, judged.mae, round(judged.r2, 2)
     (1.0, 0.5, 0.2)
     """
 
     n_rows: int
-    # Root mean squared error, mean absolute error, in the unit of the values; of several quantiles
-    # those of the middle one.
     rmse: float
     mae: float
-    r2: float  # explained share of the variance; NaN for constant values.
-    coverage: dict[str, float] = field(default_factory=dict)  # share of rows below each quantile.
+    r2: float
+    coverage: dict[str, float] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

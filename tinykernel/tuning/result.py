@@ -13,22 +13,48 @@ from tinykernel.tuning.curve import Point, kilobytes
 
 @dataclass(frozen=True, eq=False)
 class TuneResult:
-    """The curve of accuracy against size, and the models on it."""
+    """The curve of accuracy against size, and the models on it.
 
-    points: tuple[Point, ...]  # one for each size, the smallest first.
-    best: Point  # the recommended one: the smallest within one standard error of
-    highest: Point  # the most accurate one.
-    models: dict[int, IntegerModel]  # by budget in bytes; trained on all training rows.
-    reports: dict[int, Report]  # memory of the models.
-    searches: dict[int, dict[str, Any]]  # choice and gain of the search of each model.
+    Parameters
+    ----------
+    points : tuple of Point
+        One for each size, the smallest first.
+    best : Point
+        The recommended one: the smallest within one standard error of the most accurate.
+    highest : Point
+        The most accurate one.
+    models : dict of int to IntegerModel
+        By budget in bytes; trained on all training rows.
+    reports : dict of int to Report
+        Memory of the models.
+    searches : dict of int to dict
+        Choice and gain of the search of each model.
+    target : str
+    score : {"accuracy", "balanced accuracy"}
+        The compared figure.
+    n_folds : int
+        Number of folds of every point.
+    done, total : int
+        Trials finished, and planned.
+    stopped : str
+        Why trials are missing: "the time was up", "interrupted", "nothing was trained", or empty.
+    left_out : dict of int to str
+        Sizes without a model, and why.
+    """
+
+    points: tuple[Point, ...]
+    best: Point
+    highest: Point
+    models: dict[int, IntegerModel]
+    reports: dict[int, Report]
+    searches: dict[int, dict[str, Any]]
     target: str
-    score: str  # the compared figure: {"accuracy", "balanced accuracy"}.
-    n_folds: int  # of every point.
-    done: int  # trials finished,
-    total: int  # and planned.
-    # Why trials are missing: "the time was up", "interrupted", "nothing was trained", or empty.
+    score: str
+    n_folds: int
+    done: int
+    total: int
     stopped: str = ""
-    left_out: dict[int, str] = field(default_factory=dict)  # sizes without a model, and why.
+    left_out: dict[int, str] = field(default_factory=dict)
 
     @property
     def front(self) -> tuple[Point, ...]:

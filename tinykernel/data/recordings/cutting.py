@@ -28,33 +28,71 @@ class Stretch:
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Windows of recordings, in the order of recordings and time."""
+    """Windows of recordings, in the order of recordings and time.
 
-    # (n, samples, channels + numbers): int16 or int32 where all channels hold whole numbers
-    # (arrays and sounds keep a smaller type), else float32.
+    Parameters
+    ----------
+    X : ndarray, shape (n, samples, channels + numbers)
+        int16 or int32 where all channels hold whole numbers (arrays and sounds keep a smaller
+        type), else float32.
+    y : ndarray of int64 or str, shape (n,), or None
+        Labels.
+    groups : ndarray of str, shape (n,)
+        Windows of a group must not be split: the file, or the value of `groups`.
+    recordings : tuple of str
+        Names of the files that were read.
+    recording : ndarray of int64, shape (n,)
+        Index of the recording of a window.
+    segments : ndarray of int64, shape (n,)
+        Index of its stretch without gaps, through all recordings.
+    starts : ndarray of int64, shape (n,)
+        Its first sample, counted from the beginning of the recording.
+    end_times : ndarray of float64, shape (n,), or None
+        Time of its last sample in seconds, by the clock of the recording. None where neither times
+        nor a rate are known.
+    channels : tuple of str
+    rate : float or None
+        Samples a second.
+    hop : int
+        Samples from one window to the next.
+    dropped : dict of str to int
+        Dropped windows by reason: ``"mixed"`` (several labels), ``"missing"`` (a missing value or
+        label), ``"short"`` (stretches shorter than a window).
+    time : str or None
+        The column of times.
+    source : str
+        The name of the file or folder.
+    stretches : tuple of Stretch
+        All samples of stretches with windows, whatever their labels.
+    padded : int
+        Number of recordings shorter than a window, which were padded with zeros.
+    not_taken : tuple of str
+        Channels of sounds that were not used.
+    resampled : int
+        Number of sounds that were resampled.
+    numbers : tuple of str
+        Columns of numbers beside a window, the last ones of X.
+    """
+
     X: NDArray[Any]
-    y: NDArray[Any] | None  # (n,): labels, int64 or str.
-    groups: NDArray[np.str_]  # (n,): the file, or the value of `groups`; never to be split.
-    recordings: tuple[str, ...]  # names of the files that were read.
-    recording: NDArray[np.int64]  # (n,): the recording of a window,
-    segments: NDArray[np.int64]  # (n,): its stretch without gaps, through all recordings,
-    starts: NDArray[np.int64]  # (n,): its first sample, from the beginning of the recording,
-    # (n,): and the time of its last one in seconds, by the clock of the recording; None where
-    # neither times nor a rate are known.
+    y: NDArray[Any] | None
+    groups: NDArray[np.str_]
+    recordings: tuple[str, ...]
+    recording: NDArray[np.int64]
+    segments: NDArray[np.int64]
+    starts: NDArray[np.int64]
     end_times: NDArray[np.float64] | None
     channels: tuple[str, ...]
-    rate: float | None  # samples a second.
-    hop: int  # samples from one window to the next.
-    # Dropped windows by reason: "mixed" (several labels), "missing" (a missing value or label),
-    # "short" (stretches shorter than a window).
+    rate: float | None
+    hop: int
     dropped: dict[str, int]
-    time: str | None  # the column of times.
-    source: str  # the name of the file or folder.
-    stretches: tuple[Stretch, ...] = ()  # those with windows, whatever their labels.
-    padded: int = 0  # recordings shorter than a window, padded with zeros.
-    not_taken: tuple[str, ...] = ()  # channels of sounds that were not used.
-    resampled: int = 0  # sounds that were resampled.
-    numbers: tuple[str, ...] = ()  # columns of numbers beside a window, the last ones of X.
+    time: str | None
+    source: str
+    stretches: tuple[Stretch, ...] = ()
+    padded: int = 0
+    not_taken: tuple[str, ...] = ()
+    resampled: int = 0
+    numbers: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> NDArray[Any]:
