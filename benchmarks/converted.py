@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from _environment import describe_machine
-from _page import print_page
+from _page import print_section
 from peers.building import Sources, count_instructions, flash_and_ram, header, run_on_host
 from peers.converted import emlearn_sources
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
@@ -175,4 +175,4 @@ if __name__ == "__main__":
     parser.add_argument("--write", type=Path, help="file for the page")
     arguments = parser.parse_args()
     models = arguments.models.split("; ") if arguments.models else list(MODELS)
-    print_page(page(arguments.sets.split(","), models), arguments.write)
+    print_section(page(arguments.sets.split(","), models), arguments.write)
