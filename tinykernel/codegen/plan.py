@@ -30,7 +30,7 @@ from tinykernel.model.stages.offset import Offset
 
 #: Version of the macros and tables, TK_RUNTIME_FORMAT of the runtime: a model does not compile with
 #: a runtime of another one.
-FORMAT = 6
+FORMAT = 7
 
 
 @dataclass(frozen=True)
