@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -111,6 +110,8 @@ def _out_of_fold(
     n_folds = min(_FOLDS, fewest, n_groups)
     if n_folds < 2:
         raise RowsError("teacher: a class has one row, or all are of one group; give X_more alone")
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold  # slow to import
+
     splitter: Any = GroupKFold(n_folds)
     if groups is None:
         kind = KFold if classes is None else StratifiedKFold

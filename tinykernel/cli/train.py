@@ -73,7 +73,7 @@ def train_command(
         print_json(result | {"evaluation": None if evaluation is None else evaluation.to_dict()})
     elif not quiet and evaluation is not None:
         print_verdict(evaluation)
-    if result["effort"] != options["effort"] and not quiet:
+    if result["effort"] != (options["effort"] or "normal") and not quiet:
         shape = "x".join(map(str, options["image_shape"] or ()))
         how = f"--max-time none --effort {result['effort']}{shape and ' --image-shape '}{shape}"
         typer.echo(f"note: time was short; {how} trains the same bytes without a clock", err=True)
