@@ -4,6 +4,7 @@
 README, or of pages of ``docs/``.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -14,11 +15,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from tests.processes import captured
-
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.processes import captured
 from tests.sessions import (
     ROOT,
     Block,
@@ -133,5 +133,6 @@ def rewrite(page: Path) -> None:
 
 
 if __name__ == "__main__":
+    os.environ["TINYKERNEL_MAX_TIME"] = "none"  # as in the tests
     for name in sys.argv[1:] or [README]:
         rewrite(Path(name).resolve())
