@@ -95,6 +95,7 @@ def test_what_is_refused(normal, tmp_path) -> None:
     output = tmp_path / "m.tkm"
     given = ("train", normal / "normal.npz", "-t", "host", "-o", output)
     assert "only for task" in failed(*given, "--task", "novelty", "--set", "epochs=3", status=2)
+    assert "only for task" in failed(*given, "--task", "novelty", "--max-time", "5m", status=2)
     assert "only for task novelty" in failed(*given, "--set", "false_alarms=3%", status=2)
     assert not output.exists()
     several = failed("train", normal / "all.npz", "--task", "novelty", "-o", output)

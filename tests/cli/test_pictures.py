@@ -1,11 +1,13 @@
 """From a folder of pictures to a model and back."""
 
 import re
+import time
 
 import numpy as np
 import pytest
 
 from tests.cli.tools import failed, json_of, run, sets, succeeded
+from tinykernel.cli.common.dataset import time_limit
 from tinykernel.modelfile import about
 
 QUICK = (*sets("n_channels=16", "epochs=3", "model=chains"), "--effort", "quick", "--quiet")
@@ -53,6 +55,15 @@ def test_images_with_text_labels_have_a_page(trained, tmp_path):
         text = (tmp_path / "p.html").read_text()
         assert "data:image/png" in text
         assert "stand" in text
+
+
+def test_choosing_a_size_takes_of_the_usual_time(trained, monkeypatch):
+    """Ten minutes are for the sizes and the training together; with epochs there is no limit."""
+    monkeypatch.delenv("TINYKERNEL_MAX_TIME")
+    options = {"data": trained / "bars", "max_time": None, "epochs": None}
+    begun = time.monotonic() - 100
+    assert 490 < time_limit(options | {"begun": begun}) <= 500
+    assert time_limit(options | {"begun": begun, "epochs": 3}) is None
 
 
 def test_a_size_is_chosen_where_none_is_given(require_tool, tmp_path):

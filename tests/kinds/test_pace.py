@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,9 +10,12 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tinykernel import progress, train
+from tinykernel.budget import fitting
 from tinykernel.errors import TinykernelError
 from tinykernel.kinds import pace
 from tinykernel.kinds.pace import Pace
+from tinykernel.kinds.selection import select
+from tinykernel.papers import PaperClassifier
 from tinykernel.training.options.effort import Effort
 
 X, y = load_digits(return_X_y=True)
@@ -30,14 +34,16 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize("text", ["normal", "0.25/12/0.4", "0.5/all/1", "1/0/0.01"])
+@pytest.mark.parametrize("text", ["normal", "0.25/12/0.4", "0.5/all/1", "1/0/0.01/quick"])
 def test_an_effort_is_read_as_it_is_written(text):
     """What a training prints is what the option takes."""
     effort = Effort.of(text)
     assert Effort.of(str(effort)) == effort
 
 
-@pytest.mark.parametrize("text", ["", "slow", "0/1/1", "1/1", "1/x/1", "2/1/1", "1/-1/1", None])
+@pytest.mark.parametrize(
+    "text", ["slow", "0/1/1", "1/1", "1/x/1", "2/1/1", "1/-1/1", "1/1/1/x", None]
+)
 def test_other_efforts_are_refused(text):
     """One line says what may be given."""
     with pytest.raises(TinykernelError, match=r"effort: .* give normal, quick, or"):
@@ -84,6 +90,34 @@ def test_the_effort_of_a_limited_training_makes_the_same_bytes(monkeypatch):
     again = train(X, y, effort=effort, n_jobs=2, **PLANNED)
     assert again.model.fingerprint() == limited.model.fingerprint()
     assert again.classifier.effort == effort
+
+
+def test_limited_and_quick_trainings_are_made_again_as_quick_ones():
+    """The numbers also say that no settings were searched, noise and sigma of components too."""
+    quick = {"model": "components", "n_components": 64, "effort": "quick", "random_state": 0}
+    limited = train(X, y, max_time=1e-9, **quick)
+    effort = limited.classifier.effort
+    assert effort == "0.25/8/0.01/quick"
+    again = train(X, y, **quick | {"effort": effort})
+    assert again.model.fingerprint() == limited.model.fingerprint()
+
+
+def test_no_numbers_make_an_interrupted_training_again(monkeypatch):
+    """After Ctrl-C the effort stays what the user has set: other numbers would be untrue."""
+    monkeypatch.setattr(pace, "_clock", Clock(1.0))
+    monkeypatch.setattr(fitting, "select", _interrupted)
+    limited = train(X, y, max_time=60.0, model="components", **PLANNED)
+    assert limited.classifier.effort == "normal"
+
+
+def _interrupted(*arguments):
+    return replace(select(*arguments), interrupted=True)
+
+
+def test_a_method_without_a_search_refuses_a_limit_of_time():
+    """It would be ignored."""
+    with pytest.raises(TinykernelError, match="max_time: this method has no limit"):
+        train(X, y, method=PaperClassifier, max_time=5.0)
 
 
 def test_a_limit_that_is_far_away_changes_nothing(monkeypatch):

@@ -167,7 +167,7 @@ def train(
     **parameters
         Of `Classifier` or `Regressor`; those that are None have their defaults. Kinds of models
         compete, each at the largest size that keeps to the budget (`tinykernel.kinds`); with
-        ``effort="quick"`` nothing is compared. Where the trained model is over the budget all the
+        ``effort="quick"`` by short trainings. Where the trained model is over the budget all the
         same, a smaller one is trained with everything else that was found.
 
     Returns
@@ -220,6 +220,8 @@ def train(
         raise OptionError('value_name: only for one value and task "numbers"; leave it out')
     if method != LEARNED and validation is not None:
         raise OptionError("validation: this method takes none; leave it out")
+    if method != LEARNED and max_time not in (None, "auto"):
+        raise OptionError("max_time: this method has no limit; leave it out")
     optional = {"groups": groups, "validation": validation, "value_name": value_name}
     rows: dict[str, Any] = {name: each for name, each in optional.items() if each is not None}
     linking, is_table = _Linking(target, link), True
@@ -240,7 +242,9 @@ def train(
         linking.limits, is_table = problem.limits, problem.shape is None
         result, trainings = deliver(selection, problem, estimated(problem), linking.measure)
         estimator.take(result, selection, problem, attributes)
-        if problem.pace.is_limiting:
+        # Nothing makes again what Ctrl-C has ended.
+        is_whole = not (selection.interrupted or result.history.interrupted)
+        if problem.pace.is_limiting and is_whole:
             estimator.effort = str(problem.pace.effort)
     else:
         linking.limits = limits_on(budget, target, is_sized="n_components" in options)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel import progress
-from tinykernel.budget.fitting import USUAL_SECONDS, train
+from tinykernel.budget.fitting import train
 from tinykernel.errors import TinykernelError
 from tinykernel.resizing import resized
 from tinykernel.training.choice import Candidate, choose
@@ -37,9 +37,10 @@ def choose_side(
     """Choose the side of square pictures by short trainings; return it, and why in one line.
 
     `images` has the shape (n, side, side, channels), with the largest of the sides, which rise.
-    `training` are the arguments of `train`. The usual side and the one below are compared first;
-    then larger ones while they do better, else smaller ones while they do not do worse. It is the
-    usual one, without a reason, where pictures are too few, or no size does better than chance.
+    `training` are the arguments of `train`, `max_time` in seconds. The usual side and the one below
+    are compared first; then larger ones while they do better, else smaller ones while they do not
+    do worse. It is the usual one, without a reason, where pictures are too few, or no size does
+    better than chance.
     """
     used = np.sort(np.random.default_rng([seed, 5]).permutation(len(images))[:_MOST_PICTURES])
     if len(used) < _FEWEST_PICTURES or len(sides) < 2:
@@ -53,8 +54,8 @@ def choose_side(
     except TinykernelError:
         return usual, ""  # a class or a group has too few pictures
     options = training | {"effort": "quick", "link": False, "random_state": seed}
-    if (limit := training.get("max_time")) is not None:
-        options["max_time"] = _SHARE_OF_TIME * (USUAL_SECONDS[0] if limit == "auto" else limit)
+    if training.get("max_time") is not None:
+        options["max_time"] *= _SHARE_OF_TIME
     options["epochs"] = min(_EPOCHS, training.get("epochs") or _EPOCHS)
     trials = _Trials(images[used], y[used], codes, part, out, weight, options)
     at = max(1, sides.index(usual))

@@ -104,7 +104,8 @@ class Pace:
 
 def _at(left: float) -> str:
     """Return the time of day in so many seconds."""
-    return time.strftime("%H:%M:%S", time.localtime(time.time() + left))
+    # Some systems have no later times.
+    return time.strftime("%H:%M:%S", time.localtime(min(time.time() + left, 2.0**31)))
 
 
 def _rounded(share: float) -> float:

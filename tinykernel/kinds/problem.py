@@ -96,7 +96,7 @@ class Problem:
     @property
     def is_quick(self) -> bool:
         """Whether settings are not searched, and kinds compared by short trainings."""
-        return self.options.effort == "quick"
+        return Effort.of(self.options.effort).is_quick
 
     @property
     def is_few(self) -> bool:
@@ -156,7 +156,8 @@ class Problem:
 
 def _pace(problem: Problem) -> Pace:
     effort = Effort.of(problem.options.effort)
-    if problem.is_quick and problem.shape is not None and problem.options.epochs is None:
+    is_usual = problem.options.effort == "quick" and problem.options.epochs is None
+    if is_usual and problem.shape is not None:
         effort = replace(effort, final=_QUICK_SHARE)  # convolutions take minutes
     return Pace(effort)
 

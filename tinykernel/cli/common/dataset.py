@@ -122,10 +122,16 @@ def dataset_for(
 
 
 def time_limit(options: Mapping[str, Any]) -> float | str | None:
-    """Return what is left of --max-time; without one, what the environment says."""
+    """Return what is left of --max-time, or of the usual time, of which sizes of pictures take."""
+    from tinykernel.budget.fitting import USUAL_SECONDS
+    from tinykernel.data.paths import is_pictures
+
     limit = options["max_time"]
     if limit is None:
-        return None if os.environ.get("TINYKERNEL_MAX_TIME") == "none" else "auto"
+        is_whole = os.environ.get("TINYKERNEL_MAX_TIME") == "none" or options["epochs"]
+        limit = math.inf if is_whole else USUAL_SECONDS[0]
+        if not is_whole and not is_pictures(options["data"]):
+            return "auto"
     left = limit - (time.monotonic() - options["begun"])
     return None if limit == math.inf else max(left, _LEAST_SECONDS)
 

@@ -212,6 +212,7 @@ _OWN = (
         "the epochs are laid out to end in time, by the speed of this computer; tune starts no "
         "training that would probably end later.",
         reader=parsing.seconds,
+        tasks=_SUPERVISED,
     ),
     _train(
         "seed",

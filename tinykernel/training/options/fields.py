@@ -95,7 +95,8 @@ class MachineParameters:
         '"quick": compare the kinds of models by short trainings with default values. Convolutions '
         "then train for a third of their epochs. Three numbers are what a "
         "training in limited time printed: the share of the epochs of trainings that compare, how "
-        "many settings these try, and the share of the epochs of the final training.",
+        "many settings these try, and the share of the epochs of the final training; /quick behind "
+        "them is for usual values of settings.",
     )
     linear: int | str = option(
         "auto",
