@@ -76,20 +76,22 @@ def outcome(size: int, fold: int, right: int, groups=None, flash: int = 1000) ->
 
 
 def test_points_are_judged_on_the_same_folds():
-    """After an early end a size with more folds is not compared on others; no fold, no point."""
-    points = curve(
-        [
-            *(outcome(1, -1, 0), outcome(1, 0, 40), outcome(1, 1, 50)),
-            *(outcome(2, -1, 0, flash=900), outcome(2, 0, 45), outcome(3, -1, 0)),
-            outcome(4, 0, 50),
-        ],
-        balanced=False,
-    )
-    assert [(p.budget, p.accuracy, p.folds) for p in points] == [
-        (1, 0.9, (0.9,)),
-        (2, 0.95, (0.95,)),
-    ]
+    """After an early end sizes with fewer folds are no points, nor those without a final model."""
+    few = [outcome(1, -1, 0), outcome(1, 0, 40), outcome(3, -1, 0), outcome(4, 0, 50)]
+    more = [outcome(2, -1, 0, flash=900), outcome(2, 0, 45)]
+    points = curve([*few, *more], balanced=False)
+    assert [(p.budget, p.accuracy) for p in points] == [(1, 0.9), (2, 0.95)]
     assert [p.on_front for p in points] == [False, True]  # less flash and better
+    (alone,) = curve([*few, *more, outcome(2, 1, 40)], balanced=False)
+    assert (alone.budget, alone.folds) == (2, (0.95, 0.9))
+
+
+def test_the_first_sizes_span_the_range(trained):
+    """In little time all folds of the largest size are trained, then those of a small one."""
+    X, y = data()
+    tune(X, y, sizes=["2KB", "3KB", "4KB", "6KB"], n_folds=2, n_jobs=1)
+    assert trained[:3] == [Trial(6144, 0), Trial(6144, -1), Trial(6144, 1)]
+    assert [trial.size for trial in trained[3::3]] == [3072, 4096, 2048]
 
 
 def test_standard_error():
@@ -227,7 +229,7 @@ def test_the_journal_is_continued(trained, tmp_path):
     assert len(trained) == 3
     (tmp_path / "j" / "trial-2048-1.json").unlink()
     again = tune(X, y, sizes=["2KB", "3KB"], **how)
-    assert trained[3:] == [Trial(3072, 0), Trial(3072, -1), Trial(2048, 1), Trial(3072, 1)]
+    assert trained[3:] == [Trial(3072, 0), Trial(3072, -1), Trial(3072, 1), Trial(2048, 1)]
     assert again.to_dict() == whole.to_dict()
     assert tune(X, y, sizes=["2KB", "3KB"], **how | {"n_jobs": 0}).pick("2.5KB").budget == 2048
     assert len(trained) == 7
@@ -292,7 +294,7 @@ def test_the_time_is_kept(trained, tmp_path, monkeypatch):
     X, y = data()
     clock = iter(range(10_000))
     monkeypatch.setattr("tinykernel.tuning.run.time.monotonic", lambda: next(clock) * 0.1)
-    found = tune(X, y, sizes=["2KB", "3KB"], n_folds=4, n_jobs=1, max_time=2.0)
+    found = tune(X, y, sizes=["2KB", "3KB"], n_folds=4, n_jobs=1, max_time=1.2)
     assert found.stopped == "the time was up"
     assert 3 <= found.done < found.total == 10
     refused(BudgetError, tune, X, y, sizes=["2KB"], max_time=1e-9, journal=tmp_path / "j")
@@ -304,16 +306,17 @@ def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):
     stub = tinykernel.tuning.run.run_trial
 
     def late(work, trial, stop=None):
-        if trial == Trial(3072, -1):
+        if trial == Trial(2048, -1):
             raise KeyboardInterrupt
         return stub(work, trial)
 
     monkeypatch.setattr("tinykernel.tuning.run.run_trial", late)
     how = {"n_folds": 2, "n_jobs": 1, "journal": tmp_path / "j"}
     found = tune(X, y, sizes=["2KB", "3KB"], **how)
-    assert (found.stopped, found.best.budget, found.done) == ("interrupted", 2048, 3)
+    assert (found.stopped, found.best.budget, found.done) == ("interrupted", 3072, 4)
+    assert found.recommendation.endswith(", the only size that was finished.")
     with pytest.raises(KeyboardInterrupt):
-        tune(X, y, sizes=["3KB"], n_folds=2, n_jobs=1)
+        tune(X, y, sizes=["2KB"], n_folds=2, n_jobs=1)
 
 
 def test_sizes_without_a_model_are_left_out(monkeypatch, trained):

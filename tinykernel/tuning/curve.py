@@ -38,7 +38,10 @@ class Point:
 
 
 def curve(outcomes: Iterable[Outcome], *, balanced: bool) -> list[Point]:
-    """Return a point for each size with a final model, ascending, judged on common folds."""
+    """Return a point for each size with a final model, ascending, judged on the same folds.
+
+    After an early end sizes with fewer folds than others are left out, as these tell too little.
+    """
     finals, folds = dict[int, Outcome](), dict[int, dict[int, Outcome]]()
     every = list(outcomes)
     refused = {outcome.trial.size for outcome in every if outcome.refused}
@@ -53,6 +56,8 @@ def curve(outcomes: Iterable[Outcome], *, balanced: bool) -> list[Point]:
     sizes = sorted(size for size in finals if 0 in folds.get(size, {}))
     if not sizes:
         return []
+    most = max(len(folds[size]) for size in sizes)
+    sizes = [size for size in sizes if len(folds[size]) == most]
     common = sorted(set.intersection(*(set(folds[size]) for size in sizes)))
     points = [_point(finals[size], [folds[size][k] for k in common], balanced) for size in sizes]
     return [replace(point, on_front=_on_front(point, points)) for point in points]

@@ -75,8 +75,10 @@ class TuneResult:
             f"rows (standard error {percent(best.standard_error)}) in {best.flash} bytes of "
             f"flash and {best.ram} of RAM"
         )
+        if self.stopped and len(self.points) == 1:
+            return f"{text}, the only size that was finished."
         if best == highest:
-            return f"{text}, which no other size surpasses."
+            return f"{text}, which no other {'finished ' * bool(self.stopped)}size surpasses."
         limit = percent(highest.standard_error)
         top = f"{percent(highest.accuracy)} at {kilobytes(highest.budget)}"
         return f"{text}, within one standard error ({limit}) of the best, {top}."

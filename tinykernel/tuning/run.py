@@ -119,8 +119,10 @@ class Run:
     def _say(self, text: str) -> None:
         done, total = self.counts
         if self._here and done < total:
-            left = (time.monotonic() - self._started) / self._here * (total - done)
-            if self._max_time is not None:
-                left = min(left, self._max_time - (time.monotonic() - self._started))
-            text += f", about {max(0.0, left):.0f} s left"
+            passed = time.monotonic() - self._started
+            left, limit = passed / self._here * (total - done), self._max_time
+            if limit is not None and limit - passed < left:
+                text += f", ends unfinished in {max(0.0, limit - passed):.0f} s"
+            else:
+                text += f", about {left:.0f} s left"
         progress.report("tuning", done, total, text)

@@ -116,9 +116,9 @@ def tune(
     folds = deal_folds(labels, named, n_folds, seed)
     limits = Limits() if budget is None else parse_limits(budget)
     tried = _sizes(limits.flash, sizes)
-    # For each size one fold and the final training, then more folds.
-    trials = [Trial(size, fold) for size in tried for fold in (0, -1)]
-    trials += [Trial(size, fold) for fold in range(1, int(folds.max()) + 1) for size in tried]
+    # All trainings of a size before the next one: few folds of many sizes tell little.
+    rest = range(1, int(folds.max()) + 1)
+    trials = [Trial(size, fold) for size in _spread(tried) for fold in (0, -1, *rest)]
     store: Journal | None = None
     before: dict[Trial, Outcome] = {}
     if journal is not None:
@@ -151,6 +151,14 @@ def _sizes(budget: int | None, sizes: Sequence[str | int] | None) -> list[int]:
         problem = f"{kilobytes(over[0])} is above the budget" if over else "none given"
         raise OptionError(f"sizes: {problem}; give sizes up to the budget")
     return tried
+
+
+def _spread(sizes: Sequence[int]) -> list[int]:
+    """Order sizes so that the first few span the range: by the reversed bits of their places."""
+    places = range(len(sizes))
+    width = len(sizes).bit_length()
+    order = sorted(places, key=lambda place: f"{place:0{width}b}"[::-1])
+    return [sorted(sizes)[-1 - place] for place in order]
 
 
 def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:
