@@ -49,7 +49,7 @@ _DEBIAN_PACKAGES = {
     "xtensa-lx106-elf-gcc": "gcc-xtensa-lx106 picolibc-xtensa-lx106-elf",
 }
 _PYTHON_PROGRAMS = {"compote": "idf-component-manager", "pio": "platformio"} | {
-    name: name for name in ("clang-format", "scons")
+    name: name for name in ("clang-format", "mkdocs", "scons")
 }
 _PYTHON_MODULES = {"SCons": "scons", "serial": "pyserial", "PIL": "pillow"} | {
     name: name
