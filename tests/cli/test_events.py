@@ -120,7 +120,8 @@ def test_events_are_decided_often(told, tmp_path):
     train = ("train", told / "train", *how, "-o", tmp_path / "m.tkm")
     json_of(*train, "--window", "1s")
     assert load(tmp_path / "m.tkm").hop == RATE // 10
-    json_of(*train, "--window", "0.75s")  # clips are longer
+    # Clips are longer; the target has no time and no memory to fit.
+    json_of(*train, "--window", "0.75s", "--target", "host")
     assert load(tmp_path / "m.tkm").hop == 750
     calibrate = ("calibrate", tmp_path / "m.tkm", told / "new", "--false-alarms", "1000/h")
     assert json_of(*calibrate, "-o", tmp_path / "e.tkm")["hop"] <= RATE // 10
@@ -134,15 +135,18 @@ def test_events_are_decided_often(told, tmp_path):
     assert windows["differences"] == 0
 
 
-def test_a_stream_through_a_pipe(told, monkeypatch):
+def test_a_stream_through_a_pipe(told, tmp_path, monkeypatch):
     """Standard input, with a header or raw, gives the decisions of the file, in whatever pieces."""
     _, samples = wavfile.read(told / "long" / "day.wav")
     stream = ("predict", told / "e.tkm", "--stream")
     expected = json_of(*stream, told / "long" / "day.wav")["decisions"]
     assert {row["true"] for row in expected} == {"low", "high", "other", "noise"}
     header = (told / "long" / "day.wav").read_bytes()[:44]
-    endless = header[:40] + b"\xff\xff\xff\xff"
-    for content in (samples.tobytes(), header + samples.tobytes(), endless + samples.tobytes()):
+    endless = header[:40] + b"\xff\xff\xff\xff" + samples.tobytes()
+    unknown = header[:40] + bytes(4) + samples.tobytes()
+    more = header + samples.tobytes() + b"LIST" + (8000).to_bytes(4, "little") + bytes(8000)
+    longer = header[:40] + (2**30).to_bytes(4, "little") + samples.tobytes()  # was interrupted
+    for content in (samples.tobytes(), endless, unknown, more, longer):
         monkeypatch.setattr(streams, "sys", _pipe(content))
         rows = json_of(*stream, "-")["decisions"]
         keys = ("sample", "time", "label", "event")
@@ -161,10 +165,15 @@ def test_a_stream_through_a_pipe(told, monkeypatch):
     for content, fault in (
         (other + samples.tobytes(), "standard input: the file says 8000 Hz, but 2000 Hz is given"),
         (b"RIFF1234WAVE", "standard input: is not a PCM or float WAV file (cut short)"),
-        (b"", "holds no samples"),
+        (b"", "standard input: holds no samples"),
     ):
         monkeypatch.setattr(streams, "sys", _pipe(content))
         assert fault in failed(*stream, "-")
+    cut = about(told / "e.tkm")["recordings"] | {"short": "drop"}
+    save(load(told / "e.tkm"), tmp_path / "drop.tkm", about(told / "e.tkm") | {"recordings": cut})
+    monkeypatch.setattr(streams, "sys", _pipe(bytes(2 * RATE - 2)))
+    message = failed("predict", tmp_path / "drop.tkm", "--stream", "-")
+    assert "standard input: holds no whole window" in message
 
 
 def _pipe(content: bytes) -> SimpleNamespace:
@@ -205,6 +214,7 @@ def test_a_recording_is_the_sensor_of_a_board(told, tmp_path, require_tool):
     assert float(rows[-1][0]) >= 0.8 * len(expected) / 10  # as long as the recording
     wrong = failed("emulate", told / "e.tkm", tmp_path / "none.wav")
     assert "no such file" in wrong
+    assert "is read again and again; give a file" in run("emulate", told / "e.tkm", "-").output
 
 
 def test_long_recordings_take_little_memory(told, tmp_path):

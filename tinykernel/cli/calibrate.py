@@ -218,7 +218,8 @@ def _often(file: ModelFile, rate: float | None) -> tuple[IntegerModel, str]:
     from tinykernel.measure.instructions import hop_for_events
     from tinykernel.measure.report import report
 
-    model, target = file.model, file.target or "cortex-m4"
+    model = file.model
+    target = "cortex-m4" if file.target in (None, "host") else str(file.target)
     if rate is None:
         return model, ""
     if 2 * model.hop >= model.input.rows - 1:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.data.recordings.cutting import first_hole, notes_on, window_labels
-from tinykernel.data.recordings.streams import Excerpt, pieces
+from tinykernel.data.recordings.streams import PIPE, Excerpt, pieces
 from tinykernel.data.signals import as_classes, remembered
 from tinykernel.errors import DataError, ModelError, ShapeError
 from tinykernel.model.answers.events import EventState
@@ -42,8 +42,11 @@ class StreamDecisions:
         for _, parts in groupby(source, lambda piece: piece.name):
             yield from self._of_recording(parts)
             self._counts["recordings"] += 1
+        name = "standard input" if self.path == PIPE else self.path
         if not self._counts["recordings"]:
-            raise DataError(f"{self.path}: holds no samples; give a recording")
+            raise DataError(f"{name}: holds no samples; give a recording")
+        if not self._counts["decisions"]:
+            raise DataError(f"{name}: holds no whole window; give a longer recording")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -97,7 +100,9 @@ class StreamDecisions:
             }
             longer["X"] = np.pad(rest["X"], ((0, lacking), (0, 0)))
             self._counts["padded"] += 1
-            yield self._decided(piece, longer, state)[0]
+            rows, _ = self._decided(piece, longer, state)
+            if rows:
+                yield rows
         elif self.reading.short is None:
             raise DataError(
                 f"{piece.name}: a window of {self.model.input.rows} samples is longer than the "

@@ -47,6 +47,8 @@ def emulate_command(
     """
     if (model is None) == (sensor is None) or (recording is not None and model is None):
         raise typer.BadParameter("give either MODEL or --sensor", param_hint="MODEL")
+    if recording == "-":
+        raise typer.BadParameter("is read again and again; give a file", param_hint="RECORDING")
     from tinykernel.board.emulator import emulated_board, emulated_sensor
     from tinykernel.board.endings import ending_as_ctrl_c
     from tinykernel.model import as_integer_model

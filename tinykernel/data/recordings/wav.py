@@ -30,7 +30,7 @@ class Sound:
     rate: float
     channels: int
     sample: np.dtype[Any]  # of one sample; three bytes as "V3"
-    size: int | None = None  # bytes of samples; None up to the end, as of a pipe
+    size: int | None = None  # bytes of samples; None up to the end
     begin: bytes = b""  # samples that are read already
 
     @property
@@ -53,7 +53,7 @@ class Sound:
             if whole:
                 samples = np.frombuffer(data[:whole], self.sample).reshape(-1, self.channels)
                 yield _as_int16(self.name, samples)
-        if left:
+        if left and self.file.seekable():  # a pipe may be interrupted
             raise FormatError(f"{self.name}: is not a PCM or float WAV file (cut short)")
 
 
@@ -97,13 +97,15 @@ def _header(name: object, file: IO[bytes], begin: bytes) -> Sound:
     kind = kinds[tag, width]
     if kind == "V3" and order == ">":
         raise ValueError("24 bits of RIFX")
-    # A pipe does not know its length, and a header of 32 bits not that of a long recording.
-    length: int | None = None
+    # Other chunks may follow. A header of 32 bits does not know the length of a long recording.
+    length = size if size < _ENDLESS else None
     if file.seekable():
-        length = os.fstat(file.fileno()).st_size - file.tell()
-        if length < size < _ENDLESS:
+        there = os.fstat(file.fileno()).st_size - file.tell()
+        if length is not None and there < length:
             raise ValueError("cut short")
-        length = min(length, size) if size < _ENDLESS else length
+        length = there if length is None else length
+    elif not size:  # of a recording whose length was not known at its beginning
+        length = None
     return Sound(name, file, float(rate), channels, np.dtype(order + kind), length)
 
 
