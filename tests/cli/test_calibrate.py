@@ -89,6 +89,7 @@ def test_too_few_rows_write_nothing(work, fresh, tmp_path) -> None:
     assert output.read_bytes() == b"PK, mine"
     line = failed(*given, fresh, "--max-error", "0", status=2)
     assert "write a share such as 1% or 0.01" in line
+    assert "'95': write 95%, or a share" in failed(*given, fresh, "--confidence", "95", status=2)
 
 
 def test_predict_and_evaluate_of_a_calibrated_model(work, fresh, tmp_path) -> None:

@@ -164,7 +164,8 @@ def share(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 1:
-        raise OptionError(f"{text!r}: write a share such as 1% or 0.01")
+        wish = f"{text}%, or " if 1 <= value < 100 and "%" not in text else ""
+        raise OptionError(f"{text!r}: write {wish}a share such as 1% or 0.01")
     return value
 
 
