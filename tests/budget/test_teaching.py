@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
@@ -72,3 +72,30 @@ def test_train_learns_from_an_svm_and_says_how_often_they_agree():
     assert 0.3 < found.agreement < 1
     with pytest.raises(TinykernelError, match="rows without labels need a teacher"):
         tinykernel.train(X, Y, X_more=X)
+
+
+@pytest.mark.parametrize(
+    ("teacher", "change", "message"),
+    [
+        (SVC, {}, "give a model, as SVC"),
+        (Ridge(), {}, "it predicts what is no label in y; give a classifier"),
+        (SVC(), {"y": np.arange(149) % 3}, "X, y and sample_weight have 150, 149, 149 rows"),
+        (SVC(), {"weight": np.ones(3)}, "X, y and sample_weight have 150, 150, 3 rows"),
+        (SVC(), {"groups": np.ones(3)}, "groups: shape"),
+        (Ridge(), {"y": np.repeat(["a", "b"], 75)}, "it refuses the rows"),
+    ],
+)
+def test_what_cannot_teach_is_refused(teacher, change, message):
+    """One line each, before anything is trained."""
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(TinykernelError, match=message):
+        lesson(teacher, **({"X": X, "y": y} | change))
+
+
+def test_decisions_of_pairs_are_not_those_of_classes():
+    """Of three classes there are as many pairs; floats as labels are no values."""
+    X, y = load_iris(return_X_y=True)
+    taught = lesson(SVC(decision_function_shape="ovo"), X, y.astype(float))
+    assert np.mean(taught.answers == y) > 0.9
+    assert taught.agreement(taught.answers) == 1
+    assert taught.agreement(np.zeros(150)) == np.mean(taught.answers == 0)

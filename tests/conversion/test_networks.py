@@ -54,6 +54,18 @@ def test_layers_without_a_bend_are_one_linear_part():
     assert [stage.KIND for stage in converted.stages] == ["scale"]
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+def test_a_constant_column_is_part_of_the_offsets(dtype):
+    """Whatever its value, as scikit-learn's weights of it are not 0."""
+    rng = np.random.default_rng(0)
+    X = np.hstack([10 * rng.normal(size=(400, 2)), np.full((400, 1), -100)]).astype(dtype)
+    model = MLPRegressor(hidden_layer_sizes=(24,), random_state=0, max_iter=100)
+    model.fit(X, X[:, 0] * X[:, 1])
+    converted = convert(model, X, max_change=0.02)
+    assert tinykernel.verify(converted, X[:40]).differences == 0
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     st.sampled_from(["float32", "uint8", "int16", "int32"]),

@@ -8,7 +8,7 @@ from sklearn.neural_network import MLPClassifier
 import tinykernel
 from tinykernel.conversion import change_of, convert
 from tinykernel.conversion.sequences import of_torch
-from tinykernel.errors import ConvertError
+from tinykernel.errors import ConvertError, OptionError, ShapeError
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +47,17 @@ def test_a_sequential_is_its_layers(digits):
         _module("Dropout"),
         _module("Linear", weight=last.T, bias=last_bias),
     )
-    converted = convert(network, X)
-    assert np.array_equal(of_torch(network).predict(X), model.predict(X / 16))
+    with pytest.raises(OptionError, match="10 outputs and no softmax"):
+        convert(network, X)
+    converted = convert(network, X, task="classes")
+    predicted = of_torch(network).for_task("classes").predict(X)
+    assert np.array_equal(predicted, model.predict(X / 16))
+    values = convert(network, X, task="values", max_change=0.01)
+    assert values.predict(X).shape == (len(X), 10)
     assert change_of(network, converted, X).share <= 0.005
     assert tinykernel.verify(converted, X[:50]).differences == 0
     two = _sequential(*network[:-1], _module("Linear", weight=last.T[:2], bias=last_bias[:2]))
-    assert set(convert(two, X).predict(X)) == {0, 1}
+    assert set(convert(two, X, task="classes").predict(X)) == {0, 1}
     for added, message in [
         (_module("Tanh"), r"module 6 \(Tanh\) is not supported"),
         (_module("Conv2d"), r"module 6 \(Conv2d\) is not supported"),
@@ -60,7 +65,9 @@ def test_a_sequential_is_its_layers(digits):
         (_module("Linear", weight=np.ones((3, 9))), r"module 6 \(Linear\) takes values of another"),
     ]:
         with pytest.raises(ConvertError, match=message):
-            convert(_sequential(*network, added), X)
+            convert(_sequential(*network, added), X, task="classes")
+    with pytest.raises(ConvertError, match=r"module 3 \(Linear\) takes values of another"):
+        convert(_sequential(*network[2:5], _module("Linear", weight=np.ones((3, 9)))), X)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -101,6 +108,21 @@ def test_a_file_of_onnx_is_its_layers(digits, tmp_path, require_tool):
     converted = convert(file, X)
     expected = ReferenceEvaluator(str(file)).run(None, {"x": X})[0].argmax(axis=1)
     assert np.mean(converted.predict(X) != expected) <= 0.005
+    names = np.array([f"digit {label}" for label in range(10)], dtype=object)
+    labelled = [  # as skl2onnx writes it, and a transposed weight
+        helper.make_node("Constant", [], ["names"], value_strings=names.tolist()),
+        helper.make_node("Transpose", ["w"], ["wt"]),
+        nodes[0],
+        helper.make_node("MatMul", ["s", "wt"], ["n"]),
+        helper.make_node("Add", ["n", "b"], ["h"]),
+        *nodes[2:],
+        helper.make_node("ArgMax", ["y"], ["place"]),
+        helper.make_node("ArrayFeatureExtractor", ["names", "place"], ["label"]),
+    ]
+    save(labelled)
+    assert np.mean(convert(file, X).predict(X) != names[expected].astype(str)) <= 0.005
+    with pytest.raises(ShapeError, match="X has 63 columns, but the model 64 inputs"):
+        convert(file, X[:, 1:])
     save([*nodes[:2], helper.make_node("Tanh", ["h"], ["r"]), *nodes[3:]])
     with pytest.raises(ConvertError, match=r"node 2 \(Tanh\) is not supported"):
         convert(file, X)

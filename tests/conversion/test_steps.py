@@ -1,6 +1,7 @@
 """Encoders, imputers and column transformers before a converted model, and splits by categories."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,6 +61,20 @@ def test_no_row_has_another_label_behind_encoders(name, target, require_platform
     converted = convert(model)
     assert np.array_equal(converted.predict(others), model.predict(others))
     assert tinykernel.verify(converted, others[:300], target=target).differences == 0
+
+
+def test_columns_by_name_take_frames_and_arrays():
+    """With a budget as well; another order or number of columns is refused by one line."""
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    steps = make_column_transformer((OneHotEncoder(), ["a", "c"]), remainder=StandardScaler())
+    model = make_pipeline(steps, RandomForestClassifier(2, max_depth=4)).fit(frame, Y)
+    for rows in frame, X:
+        assert np.array_equal(convert(model, rows).predict(X), model.predict(frame))
+        assert convert(model, rows, budget="2KB", max_change=1).feature_names == tuple("abcd")
+    with pytest.raises(TinykernelError, match="X has the columns"):
+        convert(model, frame[list("dcba")])
+    with pytest.raises(TinykernelError, match="X has 3 columns, but the model 4 inputs"):
+        convert(model, X[:, 1:])
 
 
 @pytest.mark.parametrize("rows", [X, GAPS], ids=["whole", "gaps"])

@@ -185,12 +185,6 @@ def test_a_forest_is_exported_reported_and_saved_as_it_is(tmp_path: Any) -> None
     [
         (DecisionTreeClassifier(), "is not fitted"),
         (StandardScaler(), "a sklearn StandardScaler is not known"),
-        (
-            HistGradientBoostingClassifier(max_iter=2, categorical_features=[0]).fit(
-                np.array([[0, 1], [1, 2], [2, 3], [3, 1]] * 20), [0, 1, 0, 1] * 20
-            ),
-            "splits by categories",
-        ),
         (HistGradientBoostingRegressor(loss="poisson").fit([[0], [1]] * 30, [0, 1] * 30), "loss"),
         (DecisionTreeClassifier().fit([[0.0], [0.0]], [0, 1]), "all answers are the same"),
     ],

@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from tinykernel import progress
 from tinykernel.elementary import exps, logs
-from tinykernel.errors import DataError, OptionError, RowsError
+from tinykernel.errors import DataError, OptionError, RowsError, ShapeError
+from tinykernel.groups import as_groups, refuse_missing
 from tinykernel.training.loss import WIDE_TEMPERATURES
 
 _FOLDS = 5
@@ -34,11 +35,12 @@ class Lesson:
     groups: NDArray[Any]
     answers: NDArray[Any]  # what the teacher answers to each of the `taught` rows
     taught: NDArray[np.int64]
+    of_values: bool
 
     def agreement(self, predicted: NDArray[Any]) -> float:
         """Return the share of taught rows with the teacher's label; of values the R2 of these."""
         predictions = predicted[self.taught]
-        if self.answers.dtype.kind != "f" or predictions.dtype.kind != "f":
+        if not self.of_values:
             return float(np.mean(predictions == self.answers))
         return float(1 - np.mean((predictions - self.answers) ** 2) / np.var(self.answers))
 
@@ -55,7 +57,14 @@ def lesson(
     """Let clones of a teacher label the rows that they have not seen, and itself `X_more`."""
     known = np.asarray(y)
     n, n_more = len(known), 0 if X_more is None else len(X_more)
+    lengths = _num_samples(X), n, n if weight is None else len(np.asarray(weight))
+    if len(set(lengths)) > 1:
+        raise ShapeError("teacher: X, y and sample_weight have {}, {}, {} rows".format(*lengths))
+    refuse_missing("y", known)
+    groups = as_groups(groups, n)
     classes = None if of_values else np.unique(known)
+    if isinstance(teacher, type) or not hasattr(teacher, "predict"):
+        raise OptionError(f"teacher: {teacher!r} has no rows to predict; give a model, as SVC()")
     can_clone = hasattr(teacher, "get_params") and hasattr(teacher, "fit")
     if not can_clone and X_more is None:
         raise OptionError(
@@ -81,7 +90,7 @@ def lesson(
         values = np.concatenate([known, np.zeros((n_more, *known.shape[1:]))]).astype(np.float64)
         is_more = taught >= n
         values[taught] = np.where(is_more, decisions.T, (decisions.T + values[taught].T) / 2).T
-        return Lesson(np.arange(n + n_more), values, of_row, origin, decisions, taught)
+        return Lesson(np.arange(n + n_more), values, of_row, origin, decisions, taught, True)
     shares = _softmax(decisions * scale)
     hot = np.zeros((n + n_more, len(classes)))
     hot[np.arange(n), np.searchsorted(classes, known)] = 1.0
@@ -96,6 +105,7 @@ def lesson(
         groups=origin[row],
         answers=classes[shares.argmax(axis=1)],
         taught=taught,
+        of_values=False,
     )
 
 
@@ -119,7 +129,10 @@ def _out_of_fold(
     answers: NDArray[np.float64] | None = None
     for fold, (inside, outside) in enumerate(splitter.split(np.zeros(len(y)), y, groups)):
         progress.report("the teacher labels rows", fold, n_folds)
-        fitted = clone(teacher).fit(_safe_indexing(X, inside), y[inside])
+        try:
+            fitted = clone(teacher).fit(_safe_indexing(X, inside), y[inside])
+        except ValueError as error:  # as of a regressor of labels
+            raise DataError(f"teacher: it refuses the rows: {str(error).splitlines()[0]}") from None
         part = _decisions(fitted, _safe_indexing(X, outside), classes)
         answers = np.zeros((len(y), *part.shape[1:])) if answers is None else answers
         answers[outside] = part
@@ -152,12 +165,15 @@ def _decisions(fitted: Any, X: Any, classes: NDArray[Any] | None) -> NDArray[np.
         raise DataError(f"teacher: its class {unknown.tolist()[0]!r} is not a label in y")
     if _has_probabilities(fitted):
         numbers = logs(np.maximum(np.asarray(fitted.predict_proba(X), dtype=np.float64), 1e-9))
-    elif hasattr(fitted, "decision_function"):
+    elif hasattr(fitted, "decision_function") and not _of_pairs(fitted):
         numbers = np.asarray(fitted.decision_function(X), dtype=np.float64)
         if numbers.ndim == 1:
             numbers = np.stack([-numbers / 2, numbers / 2], axis=1)
     else:
-        numbers = np.where(np.asarray(fitted.predict(X))[:, np.newaxis] == labels, 0.0, -20.0)
+        predicted = np.asarray(fitted.predict(X))
+        if not np.all(np.isin(predicted, labels)):
+            raise DataError("teacher: it predicts what is no label in y; give a classifier")
+        numbers = np.where(predicted[:, np.newaxis] == labels, 0.0, -20.0)
     if numbers.shape[1:] != (len(labels),):
         raise DataError(
             f"teacher: it gives {numbers.shape[1:]} numbers a row for {len(labels)} classes"
@@ -165,6 +181,12 @@ def _decisions(fitted: Any, X: Any, classes: NDArray[Any] | None) -> NDArray[np.
     answers = np.full((len(numbers), len(classes)), numbers.min() - 20.0)
     answers[:, np.searchsorted(classes, labels)] = numbers
     return answers
+
+
+def _of_pairs(fitted: Any) -> bool:
+    """Whether the decisions are of pairs of classes, not of classes, so that labels teach."""
+    options = fitted.get_params() if hasattr(fitted, "get_params") else {}
+    return "ovo" in [v for k, v in options.items() if k.endswith("decision_function_shape")]
 
 
 def _softmax(decisions: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -24,8 +24,8 @@ def convert_command(
 ) -> None:
     """Turn a model of another library into a model file.
 
-    Trees keep their thresholds exactly. Linear models need --data for the ranges of their inputs,
-    and a budget for the labels that each step changes.
+    Trees keep their thresholds exactly. Linear models and networks need --data for the ranges of
+    their inputs, and a budget for the labels that each step changes.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES, inputs=[model])
     from tinykernel.conversion import change_of, convert

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.conversion.steps import StepColumn, followed
-from tinykernel.errors import ConvertError, DataError
+from tinykernel.errors import ConvertError, DataError, ShapeError
 from tinykernel.model.quantization.scaling import raw_dtype_of
 from tinykernel.model.stages.scale import Scale, order_of
 
@@ -33,7 +34,10 @@ class ModelColumns:
     @staticmethod
     def of(steps: list[tuple[str, Any]], model: Any, rows: NDArray[Any] | None) -> ModelColumns:
         """Check the steps of a Pipeline and follow the columns through them."""
-        n = _n_inputs(steps[0][1] if steps else model) if rows is None else rows.shape[1]
+        first = next((step for _, step in steps if hasattr(step, "n_features_in_")), model)
+        n = _n_inputs(first)
+        if rows is not None and rows.shape[1] != n:
+            raise ShapeError(f"convert: X has {rows.shape[1]} columns, but the model {n} inputs")
         columns = [StepColumn(i) for i in range(n)]
         for name, step in steps:
             columns = followed(name, step, columns)
@@ -66,7 +70,9 @@ class ModelColumns:
             names = getattr(step, "feature_names_in_", None)
             if type(step).__name__ == "ColumnTransformer" and names is not None:
                 values = import_module("pandas").DataFrame(values, columns=names)
-            values = step.transform(values)
+            with warnings.catch_warnings():  # of names, and of categories that are tried out
+                warnings.simplefilter("ignore")
+                values = step.transform(values)
             values = values.toarray() if hasattr(values, "toarray") else values
         return np.asarray(values)
 

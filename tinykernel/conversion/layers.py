@@ -65,8 +65,8 @@ class Signal:
 def levels_of(rows: NDArray[Any], grid: Grid) -> tuple[Levels, Signal]:
     """Return levels between the least and the largest value of each channel, and those of rows."""
     by_channel = rows.reshape(-1, grid.channels).astype(np.float64)
-    low, width = by_channel.min(axis=0), np.ptp(by_channel, axis=0)
-    low, width = np.where(width > 0, low, 0.0), np.where(width > 0, width, 1.0)
+    least, width = by_channel.min(axis=0), np.ptp(by_channel, axis=0)
+    varies, low, width = width > 0, least, np.where(width > 0, width, 1.0)
     if grid.dtype == "float32":
         slope = ((_TOP + 1) / width).astype(np.float32)
         scale = Scale(grid.dtype, 8, low.astype(np.float32), slope)
@@ -81,7 +81,9 @@ def levels_of(rows: NDArray[Any], grid: Grid) -> tuple[Levels, Signal]:
         low = low - np.where(span <= _TOP, 0.5, 0.0) * step  # these are not rounded down
     stage = Levels(scale, 0, 1, np.eye(grid.channels, dtype=np.int8))
     levels = np.asarray(stage.run(rows, grid), dtype=np.uint8)
-    step, low = (np.tile(a, grid.rows * grid.columns) for a in (step, low + 0.5 * step))
+    # Of a channel that is constant, the value is part of the offsets and the level has no weight.
+    step, low = np.where(varies, step, 0.0), np.where(varies, low + 0.5 * step, least)
+    step, low = (np.tile(a, grid.rows * grid.columns) for a in (step, low))
     return stage, Signal(rows.astype(np.float64), levels, step, low)
 
 

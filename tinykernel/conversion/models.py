@@ -1,5 +1,6 @@
 """`convert`: a model of another library as an integer model, and what that changed."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.files import read_model
 from tinykernel.conversion.trees import integer_model
-from tinykernel.errors import ConvertError, OptionError, ShapeError, TinykernelError
+from tinykernel.errors import ConvertError, DataError, OptionError, ShapeError, TinykernelError
 from tinykernel.model.integer import IntegerModel
 
 #: By library, and by name of the class: the module of this package that reads it.
@@ -70,6 +71,7 @@ def convert(
     max_change: float = 0.005,
     budget: Any = None,
     target: str = "cortex-m4",
+    task: str | None = None,
 ) -> IntegerModel:
     """Return the integer model that computes what a fitted model of another library does.
 
@@ -93,6 +95,9 @@ def convert(
         bits, then fewer trees. It needs `X`, whose labels say what each step costs.
     target : str, default="cortex-m4"
         The processor that the budget is for.
+    task : {"classes", "values"}, optional
+        What the outputs of a network of PyTorch or ONNX are where no softmax or sigmoid is at its
+        end. One output is a value if this is None, and several are refused.
 
     Returns
     -------
@@ -112,18 +117,23 @@ def convert(
     >>> bool((convert(tree).predict(X) == tree.predict(X)).all())
     True
     """
-    model = _opened(model)
+    model = _opened(model, task)
+    if task is not None and not hasattr(model, "for_task"):
+        raise OptionError("task: only of networks; other models say what they predict")
     steps, last = _taken_apart(model)
     if getattr(last, "_preprocessor", None) is not None:  # of histograms with categories
         steps.append(("categories", last._preprocessor))
     module = _reader_of(last)
+    names = getattr(model, "feature_names_in_", None)
+    of_frame = getattr(X, "columns", None)
+    if names is not None and of_frame is not None and list(of_frame) != list(names):
+        raise DataError(f"convert: X has the columns {list(of_frame)}; the model has {list(names)}")
     columns = ModelColumns.of(steps, model, None if X is None else _rows(X))
     converted = _converted(module, last, columns)
     if budget is not None:
         if X is None:
             raise OptionError("convert: a budget needs X, rows that say what each step costs")
         converted = _within(module, model, last, columns, budget, target)
-    names = getattr(model, "feature_names_in_", None)
     if names is not None:
         converted = replace(converted, feature_names=tuple(map(str, names)))
     if X is not None:
@@ -186,7 +196,7 @@ def change_of(model: Any, converted: IntegerModel, X: ArrayLike) -> Change:
     -------
     Change
     """
-    model = _opened(model)
+    model = _opened(model, "values" if converted.is_regressor else "classes")
     before, after = _answers(model, X, converted), converted.predict(X)
     if not converted.is_regressor:
         differing = int(np.sum(before != after))
@@ -199,6 +209,9 @@ def change_of(model: Any, converted: IntegerModel, X: ArrayLike) -> Change:
 
 def _answers(model: Any, X: ArrayLike, converted: IntegerModel) -> NDArray[Any]:
     """Return what the original predicts; a Booster gives probabilities or values."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and hasattr(model, "named_steps") and not hasattr(X, "columns"):
+        X = import_module("pandas").DataFrame(np.asarray(X), columns=names)
     if type(model).__name__ != "Booster":
         answers = np.asarray(model.predict(X))
         return answers[:, 0] if answers.ndim == 2 and answers.shape[1] == 1 else answers
@@ -226,13 +239,15 @@ def _taken_apart(model: object) -> tuple[list[tuple[str, Any]], Any]:
     return [*before, *inner], last
 
 
-def _opened(model: Any) -> Any:
-    """Return the model of a file, or the layers of a Sequential; any other model as it is."""
+def _opened(model: Any, task: str | None) -> Any:
+    """Return the model of a file, or the layers of a network; any other model as it is."""
+    if task not in (None, "classes", "values"):
+        raise OptionError(f'task: {task!r} is not "classes" or "values"')
     if isinstance(model, str | Path):
-        return read_model(Path(model))
-    if _library(model) != "torch":
-        return model
-    return import_module("tinykernel.conversion.sequences").of_torch(model)
+        model = read_model(Path(model))
+    elif _library(model) == "torch" and isinstance(model, Iterable):
+        model = import_module("tinykernel.conversion.sequences").of_torch(model)
+    return model.for_task(task) if hasattr(model, "for_task") else model
 
 
 def _library(model: Any) -> str:
@@ -250,7 +265,11 @@ def _reader_of(model: Any) -> Any:
             f"convert: a {kind} holds its training rows, too many for a chip; let it teach a "
             f"smaller model: tinykernel.train(X, y, teacher={kind}(...))"
         )
-    known = ", ".join(
-        sorted({n for t in _FAMILIES.values() for names in t.values() for n in names})
-    )
+    if hasattr(model, "fit") and hasattr(model, "predict"):
+        raise ConvertError(
+            f"convert: a {library} {kind} is not known; let it teach a model that is: "
+            f"tinykernel.train(X, y, teacher={kind}(...))"
+        )
+    families = (t for origin, t in _FAMILIES.items() if origin != "tinykernel")
+    known = ", ".join(sorted({n for t in families for names in t.values() for n in names}))
     raise ConvertError(f"convert: a {library} {kind} is not known; known are {known}")

@@ -14,18 +14,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.conversion.layers import Affine
-from tinykernel.errors import ConvertError, DataError, FormatError
+from tinykernel.errors import ConvertError, DataError, FormatError, OptionError
 
 _NOTHING = ("Identity", "Dropout", "Flatten", "Cast")
 _ENDS = ("Softmax", "LogSoftmax", "Sigmoid", "ArgMax")
+#: What files of skl2onnx have behind the end, for labels; behind a sigmoid, 1 - p as well.
+_LABELLING = {"ArgMax", "ZipMap", "ArrayFeatureExtractor", "Reshape", "Identity", "Cast"}
 _TORCH_ENDS = {"Softmax": "Softmax", "LogSoftmax": "Softmax", "Sigmoid": "Sigmoid"}
 
 
 class FloatNetwork:
     """Layers in their order; what `convert` takes.
 
-    With a softmax, a sigmoid or more than one output it is a classifier of the classes 0, 1 and so
-    on; else it predicts a value.
+    With a softmax or a sigmoid at the end it is a classifier of the classes 0, 1 and so on, or of
+    the labels of a file. Else `for_task` says what it is; one output alone is a value.
     """
 
     activation = "relu"
@@ -34,13 +36,14 @@ class FloatNetwork:
         self.layers: list[Affine] = []
         self._open: Affine | None = None  # sums that are not followed by ReLU yet
         self.end = ""
+        self.labels: NDArray[Any] | None = None
 
     def add(self, place: str, layer: Affine | None, name: str = "") -> None:
         """Add sums, or of None the operation of that name."""
         if self.end:
             raise ConvertError(f"convert: {place} follows {self.end}; end the network there")
         if layer is not None:
-            if self._open is not None and layer.weights.shape[1] != len(self._open.bias):
+            if self.width not in (0, layer.weights.shape[1]):
                 raise ConvertError(f"convert: {place} takes values of another shape")
             self._open = layer if self._open is None else layer.after(self._open)
         elif name == "Relu":
@@ -59,12 +62,27 @@ class FloatNetwork:
             raise ConvertError("convert: the network ends without weights after its last ReLU")
         self.layers.append(self._open)
         self.n_features_in_ = self.layers[0].weights.shape[1]
-        last, n = self.layers[-1], len(self.layers[-1].bias)
-        if self.end or n > 1:
-            self.classes_ = np.arange(max(2, n))
-        if n == 2:  # of two classes the difference decides
-            self.layers[-1] = Affine(np.diff(last.weights, axis=0), np.diff(last.bias))
         self.n_outputs_ = len(self.layers[-1].bias)
+        return self.for_task(None) if self.end else self
+
+    def for_task(self, task: str | None) -> "FloatNetwork":
+        """Make it one of "classes" or "values"; None is what its end says, or refused."""
+        n, last = self.n_outputs_, self.layers[-1]
+        if task == "values" and self.end:
+            raise OptionError(f"task: the network ends with {self.end}, so it tells classes apart")
+        if task is None and not self.end and n > 1:
+            raise OptionError(
+                f"task: the network has {n} outputs and no softmax; in Python, say what they are: "
+                'convert(..., task="classes") or task="values"'
+            )
+        if (self.end or task == "classes") and not hasattr(self, "classes_"):
+            labels = np.arange(max(2, n)) if self.labels is None else self.labels
+            if len(labels) != max(2, n):
+                raise ConvertError(f"convert: the network has {n} outputs for {len(labels)} labels")
+            self.classes_ = labels
+            if n == 2:  # the difference decides
+                self.layers[-1] = Affine(np.diff(last.weights, axis=0), np.diff(last.bias))
+                self.n_outputs_ = 1
         return self
 
     @property
@@ -80,8 +98,9 @@ class FloatNetwork:
             x = np.maximum(layer.of(x), 0)
         x = self.layers[-1].of(x)
         if not hasattr(self, "classes_"):
-            return np.asarray(x[:, 0])
-        return np.asarray(x.argmax(axis=1) if self.n_outputs_ > 1 else (x[:, 0] > 0).astype(int))
+            return np.asarray(x[:, 0] if self.n_outputs_ == 1 else x)
+        place = x.argmax(axis=1) if self.n_outputs_ > 1 else (x[:, 0] > 0).astype(int)
+        return np.asarray(self.classes_[place])
 
 
 def of_torch(model: Iterable[Any]) -> FloatNetwork:
@@ -115,9 +134,7 @@ def of_onnx(path: Path) -> FloatNetwork:
         graph = onnx.load(str(path)).graph
     except Exception as error:  # of protobuf
         raise FormatError(f"{path}: onnx cannot read it: {error}") from None
-    numbers = {
-        item.name: np.asarray(helper.to_array(item), np.float64) for item in graph.initializer
-    }
+    numbers = {item.name: helper.to_array(item) for item in graph.initializer}
     entries = [item for item in graph.input if item.name not in numbers]
     if len(entries) != 1:
         raise ConvertError(f"{path}: has {len(entries)} inputs; one is supported")
@@ -127,7 +144,20 @@ def of_onnx(path: Path) -> FloatNetwork:
         place = f"node {number} ({node.op_type})"
         options = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
         if node.op_type == "Constant":
-            numbers[node.output[0]] = np.asarray(helper.to_array(options["value"]), np.float64)
+            (value_of,) = options.values()  # a tensor, or one or several numbers
+            is_tensor = isinstance(value_of, onnx.TensorProto)
+            numbers[node.output[0]] = helper.to_array(value_of) if is_tensor else np.array(value_of)
+            continue
+        if node.op_type in ("Identity", "Transpose") and node.input[0] in numbers:
+            of, is_turned = numbers[node.input[0]], node.op_type == "Transpose"
+            numbers[node.output[0]] = np.transpose(of, options.get("perm")) if is_turned else of
+            continue
+        is_share = sequence.end == "Sigmoid" and node.op_type in ("Sub", "Concat")
+        if sequence.end and (node.op_type in _LABELLING or is_share):
+            if node.op_type == "ArrayFeatureExtractor" and node.input[0] in numbers:
+                labels = numbers[node.input[0]].ravel().tolist()
+                text = [v.decode() if isinstance(v, bytes) else v for v in labels]
+                sequence.labels = np.array(text)
             continue
         constants = [numbers[name] for name in node.input if name in numbers]
         others = [name for name in node.input if name and name not in numbers]
@@ -137,7 +167,7 @@ def of_onnx(path: Path) -> FloatNetwork:
             sequence.add(place, None, "Flatten")
         elif constants:
             is_first = node.input[0] == value
-            arguments = place, node.op_type, is_first, constants, options
+            arguments = place, node.op_type, is_first, list(map(_array, constants)), options
             sequence.add(place, _onnx_layer(*arguments, sequence.width or n_inputs))
         else:
             sequence.add(place, None, node.op_type)
