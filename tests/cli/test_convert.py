@@ -47,6 +47,26 @@ def test_a_linear_model_and_a_budget_take_rows(tmp_path, require_tool):
     assert report(tinykernel.load(output), budget="3KB").fits
 
 
+def test_a_table_of_rows_may_have_labels_and_gaps(tmp_path, require_tool):
+    """Its inputs are those of the model; missing values stay, and text is refused."""
+    lightgbm = require_tool("lightgbm")
+    rng = np.random.default_rng(0)
+    X, names = rng.normal(size=(200, 2)).round(2), ["a", "b"]
+    model = lightgbm.LGBMClassifier(n_estimators=3, n_jobs=1, verbose=-1)
+    frame = importlib.import_module("pandas").DataFrame(X, columns=names)
+    model = model.fit(frame, X[:, 0] > 0)
+    model.booster_.save_model(str(tmp_path / "m.txt"))
+    frame.loc[3, "a"] = np.nan
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.assign(kind="x").to_csv(tmp_path / "labelled.csv", index=False)
+    line = ("convert", tmp_path / "m.txt", "-o", tmp_path / "m.tkm", "--data")
+    for file in ("rows.csv", "labelled.csv"):
+        assert "0 of 200 rows" in succeeded(*line, tmp_path / file).stdout
+        (tmp_path / "m.tkm").unlink()
+    frame.assign(a="x").to_csv(tmp_path / "text.csv", index=False)
+    assert "column 'a' holds text" in run(*line, tmp_path / "text.csv").stderr
+
+
 @pytest.mark.parametrize(
     ("file", "message"),
     [("m.pkl", "joblib.load('m.pkl')"), ("m.h5", "not a file of"), ("m.txt", "no such file")],

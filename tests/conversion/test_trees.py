@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from sklearn.ensemble import (
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -81,6 +83,32 @@ def test_no_row_of_floats_has_another_label(kind: str, data: str) -> None:
     if kind in TAKES_NAN:
         rows[np.random.default_rng(1).random(rows.shape) < 0.05] = np.nan
     assert np.array_equal(converted.predict(rows), model.predict(rows))
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+@pytest.mark.parametrize("scaler", [None, StandardScaler()])
+@pytest.mark.parametrize("kind", ["forest", "histograms"])
+def test_no_row_of_doubles_crosses_a_threshold(kind: str, scaler: Any, rounded: bool) -> None:
+    """Thresholds that are values of rows in float64 part these rows, though float32 rounds them."""
+    X = np.random.default_rng(0).normal(20, 5, (900, 2))
+    X = X.round(1) if rounded else X
+    y = X.sum(axis=1) + 30 * (np.arange(900) % 9 == 0)
+    last: Any = RandomForestRegressor(3, random_state=0)
+    if kind == "histograms":
+        last = HistGradientBoostingRegressor(max_iter=20)
+    X[::9, 1] = np.nan  # some thresholds are infinite: only NaN goes right
+    model = make_pipeline(scaler, last).fit(X, y)
+    assert np.allclose(convert(model, X).predict(X), model.predict(X), rtol=0, atol=1e-4)
+
+
+def test_a_search_is_its_best_model() -> None:
+    """A fitted GridSearchCV, also of tables with booleans, converts as its best estimator."""
+    frame = pd.DataFrame({"on": [True, False] * 30, "n": range(60)})
+    y = (frame["n"] > 30) ^ frame["on"]
+    search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [1, 4]}).fit(
+        frame, y
+    )
+    assert np.array_equal(convert(search, frame).predict(frame), search.predict(frame))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "int32"])

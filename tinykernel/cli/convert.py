@@ -29,13 +29,13 @@ def convert_command(
     """
     args.check_output_file(output, args.MODEL_SUFFIXES, inputs=[model])
     from tinykernel.conversion import change_of, convert
-    from tinykernel.conversion.files import read_model
-    from tinykernel.data.load import load_data
+    from tinykernel.conversion.files import input_names, read_model
+    from tinykernel.data.load import load_inputs
     from tinykernel.modelfile import save
 
     foreign = read_model(model)
     with showing_progress(False):
-        rows = None if data is None else load_data(find_data(data), test_size=0).X_train
+        rows = None if data is None else load_inputs(find_data(data), input_names(foreign))
         converted = convert(foreign, rows, max_change=max_change, budget=budget)
     save(converted, output, {"converted": model.name})
     changed = "" if rows is None else f"; {change_of(foreign, converted, rows)}"

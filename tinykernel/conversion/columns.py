@@ -18,6 +18,7 @@ from tinykernel.model.quantization.scaling import raw_dtype_of
 from tinykernel.model.stages.scale import Scale, order_of
 
 _AT_ONCE = 4096
+_LARGEST = np.finfo(np.float32).max
 _TOP = 0x7F800000  # the bits of infinity
 
 
@@ -76,6 +77,17 @@ class ModelColumns:
             values = values.toarray() if hasattr(values, "toarray") else values
         return np.asarray(values)
 
+    @cached_property
+    def in_order(self) -> tuple[NDArray[np.int64], NDArray[Any]] | None:
+        """Of rows in float64, the order of each input in float32, and what the model sees."""
+        if self.rows is None or self.rows.dtype != np.float64:
+            return None
+        with np.errstate(over="ignore"):
+            floats = self.rows.astype(np.float32)
+        if np.array_equal(floats, self.rows, equal_nan=True):
+            return None
+        return self.order(floats), self.seen(self.rows)
+
     @property
     def bits(self) -> int:
         """Width of quantized inputs that hold every raw value."""
@@ -130,6 +142,8 @@ class ModelColumns:
             chosen, values = column[first : first + _AT_ONCE], raw[first : first + _AT_ONCE]
             rows = np.tile(usual.astype(raw.dtype), (chosen.size, 1))
             place = np.arange(chosen.size)
+            if raw.dtype.kind == "f":  # steps refuse infinity
+                values = np.clip(values, -_LARGEST, _LARGEST)
             rows[place, self.source[chosen]] = values
             parts.append(self.seen(rows)[place, chosen])
         return np.concatenate(parts) if parts else np.zeros(0)

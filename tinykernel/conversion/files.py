@@ -42,3 +42,12 @@ def read_model(path: Path) -> Any:
     except Exception as error:  # each library has errors of its own
         line = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error)
         raise FormatError(f"{path}: {library} cannot read it: {line}") from None
+
+
+def input_names(model: Any) -> tuple[str, ...]:
+    """Return the names of the inputs of a fitted model; none if it has none."""
+    for attribute in ("feature_name", "feature_names", "feature_names_in_"):
+        names = getattr(model, attribute, None)
+        if names is not None:
+            return tuple(map(str, names() if callable(names) else names))
+    return ()

@@ -86,7 +86,9 @@ def convert(
         columns.
     X : array-like, shape (n_rows, n_features), optional
         Raw rows, as the model was trained on. Their type is that of the inputs of the firmware,
-        float32 without `X`. Linear models and networks need them for the ranges of inputs.
+        float32 without `X`. Thresholds may equal values in float64 that float32 rounds up, which
+        only `X` in float64 keeps on their side. Linear models and networks need them for the ranges
+        of inputs.
     max_change : float, default=0.005
         Largest share of the rows of `X` whose label may differ; of values, largest mean difference
         over the standard deviation of the values.
@@ -128,7 +130,7 @@ def convert(
     of_frame = getattr(X, "columns", None)
     if names is not None and of_frame is not None and list(of_frame) != list(names):
         raise DataError(f"convert: X has the columns {list(of_frame)}; the model has {list(names)}")
-    columns = ModelColumns.of(steps, model, None if X is None else _rows(X))
+    columns = ModelColumns.of(steps, last, None if X is None else _rows(X))
     converted = _converted(module, last, columns)
     if budget is not None:
         if X is None:
@@ -221,13 +223,22 @@ def _answers(model: Any, X: ArrayLike, converted: IntegerModel) -> NDArray[Any]:
 
 def _rows(X: ArrayLike) -> NDArray[Any]:
     rows = np.asarray(X)
+    if rows.dtype == object:  # a table of numbers and booleans
+        try:
+            rows = rows.astype(np.float64)
+        except (TypeError, ValueError):
+            raise DataError("convert: X holds text; code it as numbers before training") from None
     if rows.ndim != 2 or not len(rows):
         raise ShapeError(f"convert: X has the shape {rows.shape}, not (n_rows, n_features)")
     return rows
 
 
 def _taken_apart(model: object) -> tuple[list[tuple[str, Any]], Any]:
-    """Return the steps before the model of a Pipeline, flat, and that model."""
+    """Return the steps before the model of a Pipeline, flat, and that model.
+
+    Of a search, such as GridSearchCV, it is the best one.
+    """
+    model = getattr(model, "best_estimator_", model)
     steps = getattr(model, "steps", None)
     if not isinstance(steps, list) or not hasattr(model, "named_steps"):
         return [], model

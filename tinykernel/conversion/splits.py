@@ -54,7 +54,8 @@ class RawSplits:
         )
         chosen, value, place = unique[:, 0].astype(np.intp), unique[:, 1], place.ravel()
         limit, right = np.zeros(column.size, dtype=np.int64), np.zeros(column.size, dtype=bool)
-        limit[inner] = columns.last_left(chosen, lambda values: self._below(values, value))[place]
+        last = columns.last_left(chosen, lambda values: self._below(values, value))
+        limit[inner] = self._between_rows(chosen, value, last)[place]
         if self.takes_gaps:
             gap = columns.of_column(chosen, np.full(chosen.size, np.nan, np.float32))
             lefts = [
@@ -67,6 +68,36 @@ class RawSplits:
         ends = np.cumsum([tree.left.size for tree in trees])[:-1]
         limits, gaps_right = np.split(limit, ends), np.split(right, ends)
         return [part.tolist() for part in limits], [part.tolist() for part in gaps_right]
+
+    def _between_rows(
+        self, column: NDArray[np.intp], value: NDArray[Any], limit: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return limits that part the known rows in float64, which float32 can move across them.
+
+        A threshold is often the value of a row, and its float32 then lies above: it goes left, too.
+        """
+        rows = self.columns.rows
+        if rows is None or self.columns.in_order is None:
+            return limit
+        limit, is_open = limit.copy(), self.ensemble.below is np.less
+        low, high = self.columns.ends
+        order, view = self.columns.in_order
+        view = self.ensemble.cast(view)
+        if not self.columns.steps and view.dtype == np.float64:
+            with np.errstate(over="ignore"):
+                limit = np.maximum(limit, self.columns.order(value.astype(np.float32)))
+        for number in np.unique(column):
+            present = ~np.isnan(rows[:, self.columns.source[number]])
+            present &= ~np.isnan(view[:, number])
+            places, values = order[present, self.columns.source[number]], view[present, number]
+            rising = np.lexsort((places, values))
+            places = np.concatenate([[low - 1], places[rising], [high + 1]])
+            nodes = column == number
+            n_left = np.searchsorted(values[rising], value[nodes], "left" if is_open else "right")
+            most, least = places[n_left], places[n_left + 1]
+            between = np.clip(limit[nodes], most, least - 1)
+            limit[nodes] = np.where(most < least, between, limit[nodes])
+        return limit
 
     def _below(self, values: NDArray[Any], value: Any) -> NDArray[np.bool_]:
         with np.errstate(invalid="ignore"):

@@ -38,7 +38,9 @@ def followed(name: str, step: Any, columns: list[StepColumn]) -> list[StepColumn
         return columns
     if kind in _ENCODERS:
         return _encoded(name, step, columns)
-    if kind not in _RISING or getattr(step, "add_indicator", False):
+    if getattr(step, "add_indicator", False):
+        raise ConvertError(f"convert: the step {name!r} adds indicators; set add_indicator=False")
+    if kind not in _RISING:
         raise ConvertError(
             f"convert: the step {name!r} ({kind}) is not known; known are "
             f"{', '.join((*_RISING, *_ENCODERS, 'ColumnTransformer'))} and selections of columns"

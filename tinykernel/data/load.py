@@ -3,9 +3,11 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tinykernel.checks import check_choice
 from tinykernel.coding.cells import smallest_raw_type, whole_numbers
@@ -217,6 +219,23 @@ def load_rows(
     share = f"{100 * len(test) / len(labels):.3g} %"
     which = f"test rows ({share} held out, {kind}, seed {seed})"
     return replace(rows.at(test), part=which)
+
+
+def load_inputs(file: Path, names: Sequence[str] = ()) -> NDArray[Any]:
+    """Load the inputs of a file with or without labels, of its training part if it has two.
+
+    If a table has columns of all `names`, it is these, in their order. Missing values stay NaN.
+    """
+    parts = read_parts(file, label=None, labels_needed=False, keep_all=True)
+    part = faults.checked_part(parts.train or parts.any_part, gaps=True)
+    columns = part.columns or ()
+    if not names or not set(names) <= set(columns):
+        names = columns
+    text = next((name for name in names if name in part.texts), None)
+    if text is not None:
+        raise DataError(f"{file}: column {text!r} holds text, which the model does not take")
+    rows: NDArray[Any] = part.X[:, [columns.index(name) for name in names]] if names else part.X
+    return rows
 
 
 def _picture_rows(
