@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.tools import QUICK, arrays, blobs, failed, json_of, run, succeeded
 from tinykernel import load
-from tinykernel.modelfile import about
+from tinykernel.modelfile import about, save
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +90,16 @@ def test_too_few_rows_write_nothing(work, fresh, tmp_path) -> None:
     line = failed(*given, fresh, "--max-error", "0", status=2)
     assert "write a share such as 1% or 0.01" in line
     assert "'95': write 95%, or a share" in failed(*given, fresh, "--confidence", "95", status=2)
+
+
+def test_a_model_that_exceeds_its_budget_by_calibration_is_named(work, fresh, tmp_path) -> None:
+    """What decisions add to the code is compared with the budget of the training."""
+    model = tmp_path / "tight.tkm"
+    known = about(work / "gesture.tkm")
+    save(load(work / "gesture.tkm"), model, known | {"target": "cortex-m4", "limits": "flash=100B"})
+    given = ("calibrate", model, fresh, "--max-error", "10%", "-o", tmp_path / "m.tkm")
+    (line,) = [one for one in json_of(*given)["remarks"] if "budget" in one]
+    assert "more than the 100 of the budget; calibrate a model of a smaller --budget" in line
 
 
 def test_predict_and_evaluate_of_a_calibrated_model(work, fresh, tmp_path) -> None:

@@ -107,9 +107,11 @@ def calibrate_command(
         opened = _with_background(opened, assignments)
         with showing_progress(quiet):
             done = _events(opened, data, false_alarms, confidence, threshold)
+        done = done._replace(remarks=done.remarks + _over_budget(opened, done.model))
         save(done.model, output, opened.about | done.about)
         if as_json:
-            print_json({"model": output, "data": data} | done.result)
+            remarks = {"remarks": list(done.remarks)}
+            print_json({"model": output, "data": data} | done.result | remarks)
         elif not quiet:
             print_pairs([*done.pairs, ("file", str(output))])
             print_table(done.columns, done.lines, right=done.columns)
@@ -131,16 +133,28 @@ def calibrate_command(
         training = None if known is None else _known_rows(opened, known, rows)
         wishes |= {"confidence": confidence, "false_alarms": false_alarms, "known": training}
         done = _classes(integer, rows, groups, wishes)
+    done = done._replace(remarks=done.remarks + _over_budget(opened, done.model))
     save(done.model, output, opened.about | done.about)
     if as_json:
         source = {"model": output, "data": rows.source, "part": rows.part}
-        source |= {"remarks": list(done.remarks), "notes": list(rows.notes)}
-        print_json(source | done.result)
+        remarks = {"remarks": list(done.remarks), "notes": list(rows.notes)}
+        print_json(source | done.result | remarks)
     elif not quiet:
         place = ("data", f"{rows.part} of {rows.source}")
         print_pairs([place, *done.pairs, ("file", str(output))])
         judging.print_notes(rows.notes)
         judging.print_notes(done.remarks, "caution")
+
+
+def _over_budget(file: ModelFile, model: IntegerModel) -> tuple[str, ...]:
+    """Say that a calibrated model takes more than the budget that it was trained for."""
+    from tinykernel.measure.report import report
+
+    if file.target in (None, "host"):
+        return ()
+    result = report(model, str(file.target), file.budget_for(str(file.target)))
+    advice = "calibrate a model of a smaller --budget"
+    return tuple(f"{problem}; {advice}" for problem in result.over_budget)
 
 
 def _refuse(options: Mapping[str, Any], problem: str) -> None:
