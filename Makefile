@@ -101,7 +101,8 @@ $(VENV)/created:
 	  echo "$(PYTHON) cannot create virtual environments: 'apt-get install python3-venv', or name another one, as in 'make PYTHON=python3.12'" >&2; \
 	  exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	@# uv does not read the settings of pip: whoever has an index of their own stays with pip.
+	@# uv does not read the settings of pip: whoever has an index of their own stays with pip. So does
+	@# who cannot get uv: it only installs faster.
 	@$(BIN)/python -m pip config list | grep -q '\.index-url=' || $(PIP) uv || true
 	@touch $@
 

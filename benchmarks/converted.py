@@ -157,6 +157,7 @@ def page(names: list[str], models: list[str]) -> Iterator[str]:
             model = MODELS[name].fit(X, y)
             for peer in ("tinykernel", *PEERS):
                 if peer in PEERS and importlib.util.find_spec(peer) is None:
+                    print(f"{peer} is not installed, and left out", file=sys.stderr)
                     continue
                 line = f"| {data} | {name} | {peer} | "
                 try:

@@ -55,14 +55,14 @@ def lesson(
     of_values: bool = False,
 ) -> Lesson:
     """Let clones of a teacher label the rows that they have not seen, and itself `X_more`."""
-    known = np.asarray(y)
-    n, n_more = len(known), 0 if X_more is None else len(X_more)
+    truth = np.asarray(y)
+    n, n_more = len(truth), 0 if X_more is None else len(X_more)
     lengths = _num_samples(X), n, n if weight is None else len(np.asarray(weight))
     if len(set(lengths)) > 1:
         raise ShapeError("teacher: X, y and sample_weight have {}, {}, {} rows".format(*lengths))
-    refuse_missing("y", known)
+    refuse_missing("y", truth)
     groups = as_groups(groups, n)
-    classes = None if of_values else np.unique(known)
+    classes = None if of_values else np.unique(truth)
     if isinstance(teacher, type) or not hasattr(teacher, "predict"):
         raise OptionError(f"teacher: {teacher!r} has no rows to predict; give a model, as SVC()")
     can_clone = hasattr(teacher, "get_params") and hasattr(teacher, "fit")
@@ -73,11 +73,11 @@ def lesson(
         )
     parts, scale = list[NDArray[Any]](), 1.0
     if can_clone:
-        parts.append(_out_of_fold(teacher, X, known, groups, classes))
+        parts.append(_out_of_fold(teacher, X, truth, groups, classes))
         if classes is not None and not _has_probabilities(teacher):
-            scale = _temperature(parts[0], np.searchsorted(classes, known))
+            scale = _temperature(parts[0], np.searchsorted(classes, truth))
     if n_more:
-        parts.append(_decisions(_fitted(teacher, X, known, can_clone), X_more, classes))
+        parts.append(_decisions(_fitted(teacher, X, truth, can_clone), X_more, classes))
     decisions = np.concatenate(parts)
     taught = np.arange(0 if can_clone else n, n + n_more)
     origin = np.arange(n + n_more) if groups is None else np.asarray(groups)
@@ -87,13 +87,13 @@ def lesson(
     of_row = np.ones(n + n_more)
     of_row[:n] = 1.0 if weight is None else np.asarray(weight, dtype=np.float64)
     if classes is None:
-        values = np.concatenate([known, np.zeros((n_more, *known.shape[1:]))]).astype(np.float64)
+        values = np.concatenate([truth, np.zeros((n_more, *truth.shape[1:]))]).astype(np.float64)
         is_more = taught >= n
         values[taught] = np.where(is_more, decisions.T, (decisions.T + values[taught].T) / 2).T
         return Lesson(np.arange(n + n_more), values, of_row, origin, decisions, taught, True)
     shares = _softmax(decisions * scale)
     hot = np.zeros((n + n_more, len(classes)))
-    hot[np.arange(n), np.searchsorted(classes, known)] = 1.0
+    hot[np.arange(n), np.searchsorted(classes, truth)] = 1.0
     of_label = np.where(taught < n, 0.5, 0.0)[:, np.newaxis]
     hot[taught] = of_label * hot[taught] + (1 - of_label) * shares
     steps = np.rint(hot * _STEPS)

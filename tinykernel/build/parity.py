@@ -188,11 +188,11 @@ def expected_values(model: IntegerModel, entries: Inputs) -> dict[str, NDArray[A
             expected[entry] = np.asarray(entries["quantized"])
         elif entry == "stream":
             none = np.zeros((0, model.n_features), dtype=model.input_dtype)
-            each = (
+            features = (
                 np.concatenate([none, *model.stream_inputs(samples, model.hop)])
                 for samples in inputs
             )
-            parts = [_with_labels(model, Q) for Q in each]
+            parts = [_with_labels(model, Q) for Q in features]
             if model.events is not None:
                 scores = [np.ascontiguousarray(part[:, : model.n_scores]) for part in parts]
                 events = [model.events.follow(part) for part in scores]

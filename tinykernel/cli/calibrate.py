@@ -195,23 +195,25 @@ def _events(
     from tinykernel.data.signals import background_of
     from tinykernel.evaluation import events
 
-    held = events.recordings_for(file.model, file.about, data)
-    if held is None:
+    sources = events.recordings_for(file.model, file.about, data)
+    if sources is None:
         raise DataError(f"{data}: a rate of false alarms needs recordings, and a model with a hop")
-    if not held.is_long:
+    if not sources.is_long:
         judged = rows_to_judge(file, data, unseen=True)
         _refuse_seen(file, judged.rows)
         names = {name.rpartition(":")[0] for name in judged.rows.names or ()}
-        held = replace(held, recordings=tuple(r for r in held.recordings if r.name in names))
+        sources = replace(
+            sources, recordings=tuple(r for r in sources.recordings if r.name in names)
+        )
     else:
-        held = without_training(file, data, held)
-        used = judging.seen_in_words(file.share_seen(events.some_windows(file.model, held)))
+        sources = without_training(file, data, sources)
+        used = judging.seen_in_words(file.share_seen(events.some_windows(file.model, sources)))
         if used:
             raise DataError(f"{data}: {used}; give recordings that were not trained on")
-    model, hop = _often(file, held.rate)
+    model, hop = _often(file, sources.rate)
     result = events.calibrate_events(
         model,
-        held,
+        sources,
         background_of(model, file.about),
         an_hour,
         events.CONFIDENCE if confidence is None else confidence,

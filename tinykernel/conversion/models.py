@@ -282,5 +282,5 @@ def _reader_of(model: Any) -> Any:
             f"tinykernel.train(X, y, teacher={kind}(...))"
         )
     families = (t for origin, t in _FAMILIES.items() if origin != "tinykernel")
-    known = ", ".join(sorted({n for t in families for names in t.values() for n in names}))
-    raise ConvertError(f"convert: a {library} {kind} is not known; known are {known}")
+    models = ", ".join(sorted({n for t in families for names in t.values() for n in names}))
+    raise ConvertError(f"convert: a {library} {kind} is not known; known are {models}")

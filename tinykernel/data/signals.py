@@ -215,10 +215,10 @@ def cut_for(
     if cut.y is None:
         return cut
     labels, of_window = np.unique(cut.y, return_inverse=True)
-    known = as_classes(labels.tolist(), model, reading, mixed is not None and _are_sounds(cut))
-    if known is None:
+    classes = as_classes(labels.tolist(), model, reading, mixed is not None and _are_sounds(cut))
+    if classes is None:
         return replace(cut, y=None)
-    values = list(known.values())
+    values = list(classes.values())
     kind = object if len(set(map(type, values))) > 1 else None
     return replace(cut, y=np.array(values, dtype=kind)[of_window])
 

@@ -51,9 +51,9 @@ class StreamDecisions:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was done to the recordings so far; see `Windows`."""
-        taken = [name for name, is_taken in self._channels.items() if is_taken]
-        others = [name for name, is_taken in self._channels.items() if not is_taken]
-        return notes_on(self._counts, self.reading.rate, taken, others, self.reading.time)
+        used = [name for name, is_used in self._channels.items() if is_used]
+        others = [name for name, is_used in self._channels.items() if not is_used]
+        return notes_on(self._counts, self.reading.rate, used, others, self.reading.time)
 
     @property
     def summary(self) -> str:
@@ -133,9 +133,9 @@ class StreamDecisions:
         if track.y is not None and not track.unlabelled.all():
             labels, of_sample = np.unique(track.y, return_inverse=True)
             names = {*piece.labels, *map(str, labels.tolist())}
-            known = as_classes(names, self.model, self.reading, track.table.is_sound)
-            if known is not None:
-                values = [known[str(label)] for label in labels.tolist()]
+            classes = as_classes(names, self.model, self.reading, track.table.is_sound)
+            if classes is not None:
+                values = [classes[str(label)] for label in labels.tolist()]
                 self._labels += [value for value in values if value not in self._labels]
                 arrays["true"] = np.array(list(map(self._labels.index, values)))[of_sample]
         return arrays

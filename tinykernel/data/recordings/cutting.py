@@ -125,7 +125,7 @@ class Windows:
 def notes_on(
     counts: Mapping[str, int],
     rate: float | None,
-    taken: Sequence[str],
+    channels: Sequence[str],
     others: Sequence[str],
     time: str | None,
 ) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ def notes_on(
         ],
         f"padded to a window: {count(counts['padded'], 'recording')}": counts["padded"],
         f"left out: {dropped}": dropped,
-        f"of the sounds {', '.join(taken)} is taken, and not {', '.join(others)}": others,
+        f"of the sounds {', '.join(channels)} is taken, and not {', '.join(others)}": others,
     }
     return tuple(line for line, holds in lines.items() if holds)
 
@@ -164,21 +164,21 @@ def long_enough(
     tracks: Sequence[Track], window: int, reading: Reading, source: str
 ) -> tuple[list[Track], int]:
     """Pad or drop recordings shorter than a window; also return the number of padded ones."""
-    taken, padded = list[Track](), 0
+    long, padded = list[Track](), 0
     for track in tracks:
         if window <= len(track.X) or (reading.short is None and not track.table.is_sound):
-            taken.append(track)
+            long.append(track)
         elif reading.short != "drop":
-            taken.append(_padded(track, window - len(track.X)))
+            long.append(_padded(track, window - len(track.X)))
             padded += 1
-    if not taken:
+    if not long:
         raise DataError(f"{source}: every recording is shorter than a window; give --set short=pad")
     if reading.beside and padded:
         raise DataError(
             f"{source}: a recording is shorter than a window, and cannot be padded with numbers "
             "beside it; give --set short=drop"
         )
-    return taken, padded
+    return long, padded
 
 
 def _padded(track: Track, n: int) -> Track:

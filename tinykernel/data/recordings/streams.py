@@ -70,8 +70,8 @@ def _of_sound(name: str, table: Columns, sound: Sound, reading: Reading) -> Iter
     first = 0
     for X in sound.blocks():
         columns = dict(zip(table.columns, X.T, strict=True))
-        held = [(s.first - first, s.end - first, s.label) for s in table.spans or ()]
-        spans = (Span(max(a, 0), min(b, len(X)), c) for a, b, c in held if a < len(X) and b > 0)
+        places = [(s.first - first, s.end - first, s.label) for s in table.spans or ()]
+        spans = (Span(max(a, 0), min(b, len(X)), c) for a, b, c in places if a < len(X) and b > 0)
         label = None if table.y is None else of_all(str(table.y[0]), len(X))
         part = replace(table, columns=columns, y=label, group=None)
         part = replace(part, spans=None if table.spans is None else tuple(spans))
