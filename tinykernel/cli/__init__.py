@@ -9,7 +9,6 @@ import sys
 import warnings
 from collections.abc import Callable
 from inspect import cleandoc
-from typing import Annotated
 
 import typer
 
@@ -18,6 +17,7 @@ from tinykernel.cli.board.emulate import emulate_command
 from tinykernel.cli.board.monitor import monitor_command
 from tinykernel.cli.board.record import record_command
 from tinykernel.cli.calibrate import calibrate_command
+from tinykernel.cli.common.arguments import flag
 from tinykernel.cli.common.output import (
     FAILED,
     INTERRUPTED,
@@ -68,12 +68,7 @@ def _show_version(asked: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", metavar="", callback=_show_version, is_eager=True, help="show the version"
-        ),
-    ] = False,
+    version: bool = flag("--version", "show the version", callback=_show_version, is_eager=True),
 ) -> None:
     pass
 

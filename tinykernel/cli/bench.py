@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.output import FAILED, fail, print_json, print_table
+from tinykernel.cli.common.output import fail_if_any, print_json, print_table
 from tinykernel.cli.common.rows import open_model
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.measure.limits import parse_clock
@@ -18,13 +19,11 @@ if TYPE_CHECKING:
 
 
 def bench_command(
-    model: args.ModelArgument,
-    target: args.TargetsOption = [],  # noqa: B006
-    clock: Annotated[
-        str | None, args.option("HZ", "also print the time at this clock, e.g. 80MHz")
-    ] = None,
-    as_json: args.JsonOption = False,
-    quiet: args.QuietOption = False,
+    model: Path = args.MODEL,
+    target: list[str] = args.TARGETS,
+    clock: str | None = args.option("HZ", "also print the time at this clock, e.g. 80MHz"),
+    as_json: bool = args.JSON,
+    quiet: bool = args.QUIET,
 ) -> None:
     """Count the instructions of one inference, by stage.
 
@@ -37,11 +36,10 @@ def bench_command(
     names, several = args.expand_targets(asked, [t.name for t in TARGETS.values() if t.machines])
     if clock is not None:
         parse_clock(clock)
+    from tinykernel.data.ranges import rate_of
     from tinykernel.measure.bench import bench
 
-    recordings = opened.about.get("recordings")
-    known = recordings.get("rate") if isinstance(recordings, dict) else None
-    rate = float(known) if isinstance(known, int | float) and known > 0 else None
+    rate = rate_of(opened.about)
     with showing_progress(quiet):
         results, too_small = args.each_that_fits(
             names, asked, lambda name: bench(opened.model, name, clock=clock, rate=rate)
@@ -51,10 +49,7 @@ def bench_command(
         print_json(rows if several else rows[0])
     elif results and not quiet:
         print_bench(results)
-    for line in too_small:
-        fail(line)
-    if too_small:
-        raise typer.Exit(FAILED)
+    fail_if_any(too_small)
 
 
 def print_bench(results: list[BenchResult]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -23,7 +23,7 @@ from tinykernel.cli.common.rows import (
     without_training,
 )
 from tinykernel.cli.settings import parsing
-from tinykernel.cli.settings.gathering import SetOption, typed_settings
+from tinykernel.cli.settings.gathering import SET, typed_settings
 from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.errors import DataError, ModelError
 from tinykernel.text import listed
@@ -36,54 +36,37 @@ if TYPE_CHECKING:
 
 
 def calibrate_command(
-    model: args.ModelArgument,
-    data: args.DataArgument,
-    output: Annotated[Path, args.option("--output -o MODEL", "model to write: .tkm or .pkl")],
-    max_error: Annotated[
-        float | None, args.share_option("largest error rate among the answers, e.g. 1%")
-    ] = None,
-    coverage: Annotated[
-        float | None, args.share_option("share of new rows to answer, e.g. 95%")
-    ] = None,
-    false_alarms: Annotated[
-        float | None,
-        args.option(
-            "SHARE|RATE",
-            "most false alarms: a share, e.g. 1%, to detect novel rows; or a rate, e.g. 1/h, to "
-            "detect the events of a stream",
-            parser=args.parser(parsing.share_or_rate),
-        ),
-    ] = None,
-    known: Annotated[
-        str | None,
-        args.option(
-            "DATA",
-            "with --false-alarms: rows of known classes, e.g. the training rows; rows far from "
-            "them are novel",
-        ),
-    ] = None,
-    per_class: Annotated[
-        bool,
-        args.flag(
-            "--per-class", text="one margin per class, so that the promise holds for each class"
-        ),
-    ] = False,
-    confidence: Annotated[
-        Any, args.share_option("confidence level of the promise", default="95%, of events 80%")
-    ] = None,
-    same_groups: Annotated[
-        bool,
-        args.flag(
-            "--same-groups", text="promise for new rows of the same groups instead of new groups"
-        ),
-    ] = False,
-    threshold: Annotated[
-        int | None,
-        args.number_option("VALUE", "with a rate: another threshold of the table it prints", 1),
-    ] = None,
-    assignments: SetOption = [],  # noqa: B006
-    as_json: args.JsonOption = False,
-    quiet: args.QuietOption = False,
+    model: Path = args.MODEL,
+    data: str = args.DATA,
+    output: Path = args.option("--output -o MODEL", "model to write: .tkm or .pkl", ...),
+    max_error: float | None = args.share_option("largest error rate among the answers, e.g. 1%"),
+    coverage: float | None = args.share_option("share of new rows to answer, e.g. 95%"),
+    false_alarms: float | None = args.option(
+        "SHARE|RATE",
+        "most false alarms: a share, e.g. 1%, to detect novel rows; or a rate, e.g. 1/h, to "
+        "detect the events of a stream",
+        parser=args.parser(parsing.share_or_rate),
+    ),
+    known: str | None = args.option(
+        "DATA",
+        "with --false-alarms: rows of known classes, e.g. the training rows; rows far from "
+        "them are novel",
+    ),
+    per_class: bool = args.flag(
+        "--per-class", "one margin per class, so that the promise holds for each class"
+    ),
+    confidence: Any = args.share_option(
+        "confidence level of the promise", default="95%, of events 80%"
+    ),
+    same_groups: bool = args.flag(
+        "--same-groups", "promise for new rows of the same groups instead of new groups"
+    ),
+    threshold: int | None = args.number_option(
+        "VALUE", "with a rate: another threshold of the table it prints", 1
+    ),
+    assignments: list[str] = SET,
+    as_json: bool = args.JSON,
+    quiet: bool = args.QUIET,
 ) -> None:
     """Calibrate confidence, and choose when the model refuses.
 

@@ -1,7 +1,7 @@
 """Convert a model file of another library."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 
@@ -11,16 +11,15 @@ from tinykernel.data.paths import find_data
 
 
 def convert_command(
-    model: Annotated[
-        Path,
-        args.argument("MODEL", "LightGBM's .txt, XGBoost's or CatBoost's .json, .onnx, .skops"),
-    ],
-    output: Annotated[Path, args.option("--output -o FILE", "model file to write: .tkm")],
-    data: Annotated[str | None, args.option("DATA", "rows as the model learned")] = None,
-    budget: args.BudgetOption = None,
-    max_change: Annotated[
-        float, args.number_option("SHARE", "largest share of rows with another label", 0.0)
-    ] = 0.005,
+    model: Path = args.argument(
+        "MODEL", "LightGBM's .txt, XGBoost's or CatBoost's .json, .onnx, .skops"
+    ),
+    output: Path = args.option("--output -o FILE", "model file to write: .tkm", ...),
+    data: str | None = args.option("DATA", "rows as the model learned"),
+    budget: Any = args.BUDGET,
+    max_change: float = args.number_option(
+        "SHARE", "largest share of rows with another label", 0.0, value=0.005
+    ),
 ) -> None:
     """Turn a model of another library into a model file.
 

@@ -3,11 +3,10 @@
 import shlex
 import tempfile
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from tinykernel.cli.common.arguments import ForceOption, QuietOption, check_output_folder, option
+from tinykernel.cli.common.arguments import FORCE, QUIET, check_output_folder, option
 
 # As images, so that one can draw on the page; one kind of model, since a choice would take longer.
 _KIND = ("--set", "model=separable", "--set", "epochs=20")
@@ -15,9 +14,9 @@ _HOW = ("--image-shape", "8x8", "--budget", "8KB", "--effort", "quick", *_KIND)
 
 
 def demo_command(
-    output: Annotated[Path, option("--output -o DIR", "folder for the project")] = Path("demo"),
-    force: ForceOption = False,
-    quiet: QuietOption = False,
+    output: Path = option("--output -o DIR", "folder for the project", value=Path("demo")),
+    force: bool = FORCE,
+    quiet: bool = QUIET,
 ) -> None:
     """Train on digits, export for a Cortex-M4, and verify.
 

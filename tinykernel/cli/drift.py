@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -25,21 +25,19 @@ _DIFFERENCES = {
 
 
 def drift_command(
-    model: args.ModelArgument,
-    counters: Annotated[
-        Path, args.argument("COUNTERS", "file with the bytes of NAME_counters_t from the device")
-    ],
-    data: Annotated[
-        str | None,
-        args.option("DATA", "held-out rows to compare with", default="those of calibrate"),
-    ] = None,
-    false_alarms: Annotated[Any, args.share_option("risk of a false alarm", default="1%")] = 0.01,
-    independent: Annotated[
-        bool,
-        args.flag("--independent", text="treat decisions as independent, e.g. parts on a belt"),
-    ] = False,
-    as_json: args.JsonOption = False,
-    quiet: args.QuietOption = False,
+    model: Path = args.MODEL,
+    counters: Path = args.argument(
+        "COUNTERS", "file with the bytes of NAME_counters_t from the device"
+    ),
+    data: str | None = args.option(
+        "DATA", "held-out rows to compare with", default="those of calibrate"
+    ),
+    false_alarms: Any = args.share_option("risk of a false alarm", value=0.01, default="1%"),
+    independent: bool = args.flag(
+        "--independent", "treat decisions as independent, e.g. parts on a belt"
+    ),
+    as_json: bool = args.JSON,
+    quiet: bool = args.QUIET,
 ) -> None:
     """Compare a device's counters with held-out rows.
 

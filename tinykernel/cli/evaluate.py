@@ -1,6 +1,7 @@
 """Judge a model on labelled rows."""
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -13,17 +14,14 @@ from tinykernel.text import count
 
 
 def evaluate_command(
-    model: args.ModelArgument,
-    data: args.DataArgument,
-    label: Annotated[
-        str | None, args.option("COLUMN", "column, array or file of the labels")
-    ] = None,
-    train: Annotated[
-        str | None,
-        args.option("DATA", "training rows, to train the baselines; not needed if DATA holds them"),
-    ] = None,
-    as_json: args.JsonOption = False,
-    quiet: args.QuietOption = False,
+    model: Path = args.MODEL,
+    data: str = args.DATA,
+    label: str | None = args.option("COLUMN", "column, array or file of the labels"),
+    train: str | None = args.option(
+        "DATA", "training rows, to train the baselines; not needed if DATA holds them"
+    ),
+    as_json: bool = args.JSON,
+    quiet: bool = args.QUIET,
 ) -> None:
     """Evaluate a model on labelled rows, next to baselines.
 
@@ -80,9 +78,7 @@ def _events(file: ModelFile, data: str, train: str | None, *, as_json: bool, qui
         if held is None or not held.is_long:
             return False
         if train is not None:
-            raise typer.BadParameter(
-                "not for events of long recordings; leave it out", param_hint="--train"
-            )
+            raise args.misuse("--train", "not for events of long recordings; leave it out")
         held = without_training(file, data, held)
         seen = file.share_seen(events.some_windows(file.model, held))
         assert file.model.events is not None

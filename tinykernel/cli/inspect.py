@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tinykernel.cli.common.arguments import JsonOption, ModelArgument, check_output_file, option
+from tinykernel.cli.common.arguments import JSON, MODEL, check_output_file, option
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
 from tinykernel.files import write_bytes_atomically
 from tinykernel.text import listed
@@ -19,16 +19,13 @@ _CLASSES_SHOWN = 12
 
 
 def inspect_command(
-    model: ModelArgument,
-    proof: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "write the proved bounds, and inputs that reach them, as JSON; check_proof.py checks "
-            "it against the exported C",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    model: Path = MODEL,
+    proof: Path | None = option(
+        "FILE",
+        "write the proved bounds, and inputs that reach them, as JSON; check_proof.py checks "
+        "it against the exported C",
+    ),
+    as_json: bool = JSON,
 ) -> None:
     """Show sizes, arithmetic and proved ranges of a model."""
     from tinykernel.cli.common.rows import open_model

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -39,23 +39,18 @@ _Columns = list[tuple[str, Sequence[Any]]]
 
 
 def predict_command(
-    model: args.ModelArgument,
-    data: Annotated[
-        str | None, args.argument("DATA", "data as for train; or give --stream")
-    ] = None,
-    output: Annotated[
-        Path | None, args.option("--output -o FILE", "write row, label and scores to a .csv file")
-    ] = None,
-    stream: Annotated[
-        str | None,
-        args.option(
-            "FILE",
-            "recording, folder of recordings, or - for a .wav or raw 16-bit samples at standard "
-            "input; prints events, or a decision per hop",
-        ),
-    ] = None,
-    as_json: args.JsonOption = False,
-    quiet: args.QuietOption = False,
+    model: Path = args.MODEL,
+    data: str | None = args.argument("DATA", "data as for train; or give --stream", value=None),
+    output: Path | None = args.option(
+        "--output -o FILE", "write row, label and scores to a .csv file"
+    ),
+    stream: str | None = args.option(
+        "FILE",
+        "recording, folder of recordings, or - for a .wav or raw 16-bit samples at standard "
+        "input; prints events, or a decision per hop",
+    ),
+    as_json: bool = args.JSON,
+    quiet: bool = args.QUIET,
 ) -> None:
     """Predict labels and scores in the firmware's arithmetic.
 
@@ -64,7 +59,7 @@ def predict_command(
     """
     source = stream if data is None else data
     if source is None or (data is not None and stream is not None):
-        raise typer.BadParameter("give DATA or --stream FILE", param_hint="DATA")
+        raise args.misuse("DATA", "give DATA or --stream FILE")
     if output is not None:
         is_as_written = source == "-" or data_folder(source) or is_recording(source)
         read = Path(source) if is_as_written else find_data(source)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_notes
-from tinykernel.cli.common.output import FAILED, fail, print_json, print_table, size
+from tinykernel.cli.common.output import fail_if_any, print_json, print_table, size
 from tinykernel.cli.common.rows import ModelFile, open_model
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.files import write_bytes_atomically
@@ -24,22 +24,16 @@ _COLUMNS = ("target", "flash", "RAM", "stack", "fits", "source")
 
 def report_command(
     ctx: typer.Context,
-    model: args.ModelArgument,
-    target: args.TargetsOption = [],  # noqa: B006
-    budget: args.BudgetOption = None,
-    html: Annotated[Path | None, args.option("FILE", "write a page to share")] = None,
-    compiler: Annotated[str, args.option("NAME", "auto, gcc, zig, or none to estimate")] = "auto",
-    data: Annotated[
-        str | None, args.option("DATA", "for the page: rows to evaluate the model on")
-    ] = None,
-    clock: Annotated[
-        str | None, args.option("HZ", "for the page: clocks, e.g. 16MHz,48MHz")
-    ] = None,
-    markdown: Annotated[
-        bool, args.flag("--markdown", text="print the result as Markdown, for a merge request")
-    ] = False,
-    as_json: args.JsonOption = False,
-    quiet: args.QuietOption = False,
+    model: Path = args.MODEL,
+    target: list[str] = args.TARGETS,
+    budget: Any = args.BUDGET,
+    html: Path | None = args.option("FILE", "write a page to share"),
+    compiler: str = args.option("NAME", "auto, gcc, zig, or none to estimate", value="auto"),
+    data: str | None = args.option("DATA", "for the page: rows to evaluate the model on"),
+    clock: str | None = args.option("HZ", "for the page: clocks, e.g. 16MHz,48MHz"),
+    markdown: bool = args.flag("--markdown", "print the result as Markdown, for a merge request"),
+    as_json: bool = args.JSON,
+    quiet: bool = args.QUIET,
 ) -> None:
     """Measure flash, RAM and stack, and check that they fit.
 
@@ -55,10 +49,10 @@ def report_command(
     if html is not None:
         args.check_output_file(html, (".html", ".htm"), [model])
     if markdown and as_json:
-        raise typer.BadParameter("not with --json; give one of them", param_hint="--markdown")
+        raise args.misuse("--markdown", "not with --json; give one of them")
     for name, value in (("--data", data), ("--clock", clock)):
         if value is not None and html is None:
-            raise typer.BadParameter("needs --html", param_hint=name)
+            raise args.misuse(name, "needs --html")
     opened = open_model(model)
     names, several = args.expand_targets(
         target or [opened.target or "cortex-m4"],
@@ -83,14 +77,15 @@ def report_command(
         typer.echo(_markdown(model.stem, reports))
     elif not quiet:
         print_report(reports)
-    for result in reports:
-        if not result.fits:
-            only_budget = len(result.problems) == len(result.over_budget)
-            advice = "give a larger budget" if only_budget else "choose a larger chip"
-            problems = "; ".join(result.problems)
-            fail(f"{result.target}: {problems}; {advice}, or train with a smaller --budget")
-    if not all(result.fits for result in reports):
-        raise typer.Exit(FAILED)
+    fail_if_any(_too_large(result) for result in reports if not result.fits)
+
+
+def _too_large(result: Report) -> str:
+    """Say what does not fit, and what to do."""
+    only_budget = len(result.problems) == len(result.over_budget)
+    advice = "give a larger budget" if only_budget else "choose a larger chip"
+    problems = "; ".join(result.problems)
+    return f"{result.target}: {problems}; {advice}, or train with a smaller --budget"
 
 
 def page_of(file: ModelFile, names: list[str], options: dict[str, Any]) -> ReportPage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 
 
 def targets_command(
-    fits: Annotated[
-        Path | None, args.option("MODEL", "list the boards that can hold this model")
-    ] = None,
-    target: args.TargetsOption = [],  # noqa: B006
-    tools: Annotated[
-        bool, args.flag("--tools", text="list the compilers and emulators of this computer")
-    ] = False,
-    as_json: args.JsonOption = False,
+    fits: Path | None = args.option("MODEL", "list the boards that can hold this model"),
+    target: list[str] = args.TARGETS,
+    tools: bool = args.flag("--tools", "list the compilers and emulators of this computer"),
+    as_json: bool = args.JSON,
 ) -> None:
     """List processors, boards or tools, or boards for a model.
 
@@ -35,7 +31,7 @@ def targets_command(
     chosen = [TARGETS[name] for name in names]
     if tools:
         if fits is not None:
-            raise typer.BadParameter("not with --tools; give one of them", param_hint="--fits")
+            raise args.misuse("--fits", "not with --tools; give one of them")
         _show_tools(chosen, as_json=as_json)
     elif fits is not None:
         cores = {each.core for each in chosen if each.family != "host"}

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 @gathering.has_settings(*OPTIONS_OF_TRAIN)
 def train_command(
     ctx: typer.Context,
-    data: args.DataArgument,
-    output: Annotated[Path, args.option("--output -o MODEL", "model to write: .tkm or .pkl")],
+    data: str = args.DATA,
+    output: Path = args.option("--output -o MODEL", "model to write: .tkm or .pkl", ...),
     settings: None = None,
-    assignments: gathering.SetOption = [],  # noqa: B006
-    config: gathering.ConfigOption = None,
-    save_config: gathering.SaveConfigOption = None,
-    as_json: args.JsonOption = False,
-    quiet: args.QuietOption = False,
+    assignments: list[str] = gathering.SET,
+    config: Path | None = gathering.CONFIG,
+    save_config: Path | None = gathering.SAVE_CONFIG,
+    as_json: bool = args.JSON,
+    quiet: bool = args.QUIET,
     **_: Any,
 ) -> None:
     """Train a model that fits a budget, and test it.
@@ -185,9 +185,9 @@ def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
 def _check(options: Mapping[str, Any], typed: set[str]) -> None:
     """Refuse settings that contradict each other."""
     if find_target(options["target"]).family == "host" and "budget" in typed:
-        raise typer.BadParameter(
+        raise args.misuse(
+            "--budget",
             f"{options['target']} has no flash to measure; choose a microcontroller as --target",
-            param_hint="--budget",
         )
     if options["budget"] is not None:
         from tinykernel.measure.capacity import refuse_less_than_code
@@ -195,8 +195,7 @@ def _check(options: Mapping[str, Any], typed: set[str]) -> None:
         refuse_less_than_code(options["budget"].flash, options["target"])
     task, data = options["task"], options["data"]
     if options["method"] == PAPER and (task != "classes" or is_pictures(data)):
-        problem = "only for rows and --task classes; leave it out"
-        raise typer.BadParameter(problem, param_hint="--set method")
+        raise args.misuse("--set method", "only for rows and --task classes; leave it out")
 
 
 def remembered_settings(options: Mapping[str, Any]) -> dict[str, Any]:

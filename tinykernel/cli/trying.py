@@ -3,7 +3,6 @@
 import tempfile
 import webbrowser
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -16,20 +15,17 @@ from tinykernel.files import write_bytes_atomically
 
 
 def try_command(
-    model: args.ModelArgument,
-    data: Annotated[str | None, args.option("--data DATA", "rows to step through")] = None,
-    output: Annotated[
-        Path | None, args.option("--output -o FILE", "page to write", default="a temporary file")
-    ] = None,
-    serve: Annotated[
-        bool,
-        args.flag(
-            "--serve",
-            text="serve the page on 127.0.0.1 until Ctrl-C: some browsers allow camera and "
-            "microphone only there",
-        ),
-    ] = False,
-    quiet: args.QuietOption = False,
+    model: Path = args.MODEL,
+    data: str | None = args.option("--data DATA", "rows to step through"),
+    output: Path | None = args.option(
+        "--output -o FILE", "page to write", default="a temporary file"
+    ),
+    serve: bool = args.flag(
+        "--serve",
+        "serve the page on 127.0.0.1 until Ctrl-C: some browsers allow camera and "
+        "microphone only there",
+    ),
+    quiet: bool = args.QUIET,
 ) -> None:
     """Open a page that runs the firmware of a model in a browser.
 
@@ -43,9 +39,7 @@ def try_command(
         raise ToolError("zig is missing, which compiles for browsers: pip install ziglang")
     if output is not None:
         if serve:
-            raise typer.BadParameter(
-                "a page that is served is no file; leave it out", param_hint="-o"
-            )
+            raise args.misuse("-o", "a page that is served is no file; leave it out")
         args.check_output_file(output, (".html", ".htm"), [model])
     file = open_model(model)
     with showing_progress(quiet):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -37,19 +37,15 @@ _LEFT_OUT = (*("n_components", "n_kernels", "validation", "task", "false_alarms"
 @gathering.has_settings("label", "groups", "budget", "target", "max_time", "pick")
 def tune_command(
     ctx: typer.Context,
-    data: args.DataArgument,
-    output: Annotated[
-        Path | None, args.option("--output -o MODEL", "file for the recommended model: .tkm")
-    ] = None,
-    curve: Annotated[
-        Path | None, args.option("FILE", "accuracy against size: .csv, or .png by matplotlib")
-    ] = None,
+    data: str = args.DATA,
+    output: Path | None = args.option("--output -o MODEL", "file for the recommended model: .tkm"),
+    curve: Path | None = args.option("FILE", "accuracy against size: .csv, or .png by matplotlib"),
     settings: None = None,
-    assignments: gathering.SetOption = [],  # noqa: B006
-    config: gathering.ConfigOption = None,
-    save_config: gathering.SaveConfigOption = None,
-    as_json: args.JsonOption = False,
-    quiet: args.QuietOption = False,
+    assignments: list[str] = gathering.SET,
+    config: Path | None = gathering.CONFIG,
+    save_config: Path | None = gathering.SAVE_CONFIG,
+    as_json: bool = args.JSON,
+    quiet: bool = args.QUIET,
     **_: Any,
 ) -> None:
     """Compare sizes; recommend the smallest good model.
@@ -77,7 +73,7 @@ def tune_command(
     if output is not None:
         args.check_output_file(output, (".tkm",))
     elif options["pick"] is not None:
-        raise typer.BadParameter("needs -o MODEL", param_hint="--pick")
+        raise args.misuse("--pick", "needs -o MODEL")
     if curve is not None:
         args.check_output_file(curve, (".csv", ".png"))
         if curve.suffix.lower() == ".png" and find_spec("matplotlib") is None:

@@ -1,7 +1,8 @@
 """Compare the C with Python, score by score."""
 
 from dataclasses import replace
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -9,7 +10,7 @@ from tinykernel.cli.board.verify import verify_on_port
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import evaluation_in_words, print_notes, seen_in_words
-from tinykernel.cli.common.output import FAILED, fail, print_json, print_pairs
+from tinykernel.cli.common.output import fail_if_any, print_json, print_pairs
 from tinykernel.cli.common.rows import open_model, rows_to_judge
 from tinykernel.cli.common.verification import print_verification, verification_json
 from tinykernel.codegen.targets import TARGETS
@@ -17,15 +18,13 @@ from tinykernel.text import count
 
 
 def verify_command(
-    model: args.ModelArgument,
-    data: args.DataArgument,
-    target: args.TargetsOption = [],  # noqa: B006
-    port: args.OnPortOption = None,
-    rows: Annotated[
-        str | None, args.option("N|all", "rows to send, stratified by class", default="200")
-    ] = None,
-    as_json: args.JsonOption = False,
-    quiet: args.QuietOption = False,
+    model: Path = args.MODEL,
+    data: str = args.DATA,
+    target: list[str] = args.TARGETS,
+    port: str | None = args.BOARD,
+    rows: str | None = args.option("N|all", "rows to send, stratified by class", default="200"),
+    as_json: bool = args.JSON,
+    quiet: bool = args.QUIET,
 ) -> None:
     """Run every row through the C and through Python, and compare.
 
@@ -37,11 +36,11 @@ def verify_command(
     """
     if port is not None:
         if target:
-            raise typer.BadParameter("excludes --port; leave one out", param_hint="--target")
+            raise args.misuse("--target", "excludes --port; leave one out")
         verify_on_port(model, data, port, rows or "200", as_json=as_json, quiet=quiet)
         return
     if rows is not None:
-        raise typer.BadParameter("needs --port", param_hint="--rows")
+        raise args.misuse("--rows", "needs --port")
     target = target or ["host"]
     names, several = args.expand_targets(
         target, [t.name for t in TARGETS.values() if t.family == "host" or t.machines]
@@ -78,13 +77,10 @@ def verify_command(
             print_pairs(evaluation_in_words(evaluation))
         if seen:
             typer.echo(seen_in_words(seen))
-    wrong = [result for result in results if not result.ok]
-    for result in wrong:
-        fail(
-            f"{result.target}: {count(result.differences, 'difference')} between C and Python; the "
-            f"first: {result.first_difference}"
-        )
-    for line in too_small:
-        fail(line)
-    if wrong or too_small:
-        raise typer.Exit(FAILED)
+    wrong = [
+        f"{result.target}: {count(result.differences, 'difference')} between C and Python; the "
+        f"first: {result.first_difference}"
+        for result in results
+        if not result.ok
+    ]
+    fail_if_any(wrong + too_small)

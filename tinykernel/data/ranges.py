@@ -127,9 +127,15 @@ def _ranges_of(scaler: Scale, n: int) -> list[InputRange]:
 
 
 def recordings_of(about: Mapping[str, Any], key: str) -> Any:
-    """Return the names of columns in the settings of recordings."""
+    """Return an entry of the settings of recordings."""
     recordings = about.get("recordings")
     return recordings.get(key) if isinstance(recordings, dict) else None
+
+
+def rate_of(about: Mapping[str, Any]) -> float | None:
+    """Return the samples a second of the recordings of a training, where they are recorded."""
+    rate = recordings_of(about, "rate")
+    return rate if isinstance(rate, int | float) and rate > 0 else None
 
 
 def _named(ranges: Sequence[InputRange], names: Any, noun: str, *, join: bool) -> list[InputRange]:

@@ -13,7 +13,7 @@ from tinykernel import resources
 from tinykernel.codegen.projects import generated_inputs
 from tinykernel.codegen.web import as_script, module_facts, web_module
 from tinykernel.coding.codes import Coding
-from tinykernel.data.ranges import InputRange, input_ends, number_ends, recordings_of
+from tinykernel.data.ranges import InputRange, input_ends, number_ends, rate_of, recordings_of
 from tinykernel.errors import BudgetError
 from tinykernel.model import IntegerModel
 from tinykernel.model.stages.frame import Frame
@@ -108,8 +108,7 @@ def _signal(
     model: IntegerModel, about: Mapping[str, Any], ends: list[InputRange]
 ) -> dict[str, Any]:
     """Return the facts of a signal."""
-    rate, names = recordings_of(about, "rate"), recordings_of(about, "channels")
-    rate = rate if isinstance(rate, int | float) and rate > 0 else None
+    rate, names = rate_of(about), recordings_of(about, "channels")
     is_sound = model.raw_dtype == "int16" and model.input.channels == 1
     is_sound = is_sound and _SOUND_RATES[0] <= (rate or 0) <= _SOUND_RATES[1]
     largest = max(

@@ -6,11 +6,11 @@ import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tinykernel.cli.common.arguments import argument, option
+from tinykernel.cli.common.arguments import argument, misuse, option
 from tinykernel.cli.common.rows import ModelFile, open_model
 from tinykernel.errors import DataError, ModelError
 
@@ -21,23 +21,18 @@ if TYPE_CHECKING:
 
 
 def emulate_command(
-    model: Annotated[Path | None, argument("MODEL", "model: .tkm or .pkl")] = None,
-    recording: Annotated[
-        str | None, argument("RECORDING", "samples to push in real time, for 'monitor'")
-    ] = None,
-    target: Annotated[
-        str,
-        option(
-            "--target -t TARGET",
-            "processor to emulate, or host to run the program on this computer",
-        ),
-    ] = "host",
-    sensor: Annotated[
-        str | None,
-        option(
-            "still|shaking|turning", "instead of MODEL: print x, y and z of a movement at 100 Hz"
-        ),
-    ] = None,
+    model: Path | None = argument("MODEL", "model: .tkm or .pkl", value=None),
+    recording: str | None = argument(
+        "RECORDING", "samples to push in real time, for 'monitor'", value=None
+    ),
+    target: str = option(
+        "--target -t TARGET",
+        "processor to emulate, or host to run the program on this computer",
+        value="host",
+    ),
+    sensor: str | None = option(
+        "still|shaking|turning", "instead of MODEL: print x, y and z of a movement at 100 Hz"
+    ),
 ) -> None:
     """Run the program of a board in an emulator, until Ctrl-C.
 
@@ -46,9 +41,9 @@ def emulate_command(
     port, which shows decisions or events.
     """
     if (model is None) == (sensor is None) or (recording is not None and model is None):
-        raise typer.BadParameter("give either MODEL or --sensor", param_hint="MODEL")
+        raise misuse("MODEL", "give either MODEL or --sensor")
     if recording == "-":
-        raise typer.BadParameter("is read again and again; give a file", param_hint="RECORDING")
+        raise misuse("RECORDING", "is read again and again; give a file")
     from tinykernel.board.emulator import emulated_board, emulated_sensor
     from tinykernel.board.endings import ending_as_ctrl_c
     from tinykernel.model import as_integer_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def monitor_command(
-    model: args.ModelArgument,
-    port: args.PortOption = None,
-    baud: args.BaudOption = 115200,
-    log: Annotated[Path | None, args.option("FILE", "write each decision to a .csv file")] = None,
-    decisions: Annotated[int | None, args.number_option("N", "stop after N decisions", 1)] = None,
+    model: Path = args.MODEL,
+    port: str | None = args.PORT,
+    baud: int = args.BAUD,
+    log: Path | None = args.option("FILE", "write each decision to a .csv file"),
+    decisions: int | None = args.number_option("N", "stop after N decisions", 1),
 ) -> None:
     """Show the decisions of a board live, or its events, until Ctrl-C.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,31 +16,23 @@ if TYPE_CHECKING:
 
 
 def record_command(
-    label: Annotated[str, args.option("WORD", "label of the recordings")],
-    output: Annotated[Path, args.option("--output -o DIR", "folder of the recordings")] = Path(
-        "recordings"
+    label: str = args.option("WORD", "label of the recordings", ...),
+    output: Path = args.option(
+        "--output -o DIR", "folder of the recordings", value=Path("recordings")
     ),
-    port: args.PortOption = None,
-    baud: args.BaudOption = 115200,
-    form: Annotated[
-        str, args.option("--format FORMAT", "text: one line per sample; s16le: binary packets")
-    ] = "text",
-    group: Annotated[
-        str | None, args.option("NAME", "person or machine, written as column `group`")
-    ] = None,
-    rate: Annotated[
-        float | None, args.number_option("HZ", "sampling rate", 0.001, default="measured")
-    ] = None,
-    seconds: Annotated[
-        float | None, args.number_option("SECONDS", "length of a recording", 0.001, default="60")
-    ] = None,
-    count: Annotated[
-        int | None, args.number_option("N", "number of recordings", 1, default="1")
-    ] = None,
-    window: Annotated[
-        str | None, args.option("TIME", "with --count: length of each recording, e.g. 1s")
-    ] = None,
-    quiet: args.QuietOption = False,
+    port: str | None = args.PORT,
+    baud: int = args.BAUD,
+    form: str = args.option(
+        "--format FORMAT", "text: one line per sample; s16le: binary packets", value="text"
+    ),
+    group: str | None = args.option("NAME", "person or machine, written as column `group`"),
+    rate: float | None = args.number_option("HZ", "sampling rate", 0.001, default="measured"),
+    seconds: float | None = args.number_option(
+        "SECONDS", "length of a recording", 0.001, default="60"
+    ),
+    count: int | None = args.number_option("N", "number of recordings", 1, default="1"),
+    window: str | None = args.option("TIME", "with --count: length of each recording, e.g. 1s"),
+    quiet: bool = args.QUIET,
 ) -> None:
     """Record the samples that a sketch prints, to train on.
 
@@ -55,13 +47,11 @@ def record_command(
 
     check_label(label)
     if form not in FORMATS:
-        raise typer.BadParameter(f"choose {' or '.join(FORMATS)}", param_hint="--format")
+        raise args.misuse("--format", f"choose {' or '.join(FORMATS)}")
     if form == "s16le" and rate is not None and not (rate % 1 == 0 and rate <= FASTEST):
-        raise typer.BadParameter(
-            f"with --format s16le give a whole number from 1 to {FASTEST}", param_hint="--rate"
-        )
+        raise args.misuse("--rate", f"with --format s16le give a whole number from 1 to {FASTEST}")
     if window is not None and (count is None or seconds is not None):
-        raise typer.BadParameter("needs --count, and excludes --seconds", param_hint="--window")
+        raise args.misuse("--window", "needs --count, and excludes --seconds")
     length = parsing.seconds(window) if window is not None else seconds or 60.0
     with ending_as_ctrl_c(), sensor_at(find_port(port), baud, form) as sensor:
         recorder = Recorder(sensor, output, group, rate)

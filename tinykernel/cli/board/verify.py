@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
+from tinykernel.cli.common.arguments import misuse
 from tinykernel.cli.common.bars import showing_progress
-from tinykernel.cli.common.output import FAILED, fail, print_json, print_pairs
+from tinykernel.cli.common.output import fail_if_any, print_json, print_pairs
 from tinykernel.cli.common.rows import open_model, rows_to_judge
 from tinykernel.cli.common.verification import print_verification, verification_json
 from tinykernel.text import count
@@ -28,7 +27,7 @@ def verify_on_port(
     from tinykernel.board.link import ConnectedBoard, Link, find_port
 
     if not re.fullmatch(r"all|0*[1-9][0-9]{0,8}", rows):
-        raise typer.BadParameter(f"{rows!r}: give a number of rows, or all", param_hint="--rows")
+        raise misuse("--rows", f"{rows!r}: give a number of rows, or all")
     most, opened = None if rows == "all" else int(rows), open_model(model)
     integer = opened.model
     with showing_progress(quiet), Link(find_port(port)) as link:
@@ -52,19 +51,18 @@ def verify_on_port(
         timing = result.timing
         time = f"{timing.microseconds:.1f} microseconds" if timing.microseconds else ""
         print_pairs([("inference", time), ("cycles", str(timing.cycles or "")), ("stack", stack)])
-    verification = result.verification
+    verification, problems = result.verification, list[str]()
     if not verification.ok:
-        fail(
+        problems.append(
             f"{result.timing.name}: {count(verification.differences, 'difference')} between board "
             f"and Python; the first: {verification.first_difference}"
         )
     if not result.stack_holds:
-        fail(
+        problems.append(
             f"{result.timing.name}: an inference took {result.stack} bytes of stack, more than "
             f"the {result.stack_promised} of the report; interrupts count, too"
         )
-    if not result.ok:
-        raise typer.Exit(FAILED)
+    fail_if_any(problems)
 
 
 def _some(model: IntegerModel, rows: Rows, most: int | None) -> Rows:

@@ -1,10 +1,13 @@
-"""Arguments and options shared by commands, and checks before long work."""
+"""Arguments and options of commands, and checks before long work.
+
+An option is the default of its parameter; those that several commands share are named here.
+"""
 
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import typer
 
@@ -36,38 +39,45 @@ def parser(reader: Callable[[str], Any]) -> Callable[[Any], Any]:
     return read
 
 
-def share_option(text: str, *, default: str = "") -> Any:
-    """Return an option that takes a share, such as 1%."""
-    return option("SHARE", text, default=default, parser=parser(parsing.share))
-
-
-def option(usage: str, text: str, *, default: str = "", range: str = "", **more: Any) -> Any:
-    """Return an option with a value; `default` and `range` are for the help."""
+def option(
+    usage: str, text: str, value: Any = None, *, default: str = "", range: str = "", **more: Any
+) -> Any:
+    """Return an option, `value` if not given; `default` and `range` are for the help."""
     # `usage` is ``"--target -t TARGET"``, or ``"TARGET"`` where the name is that of the parameter.
     *names, metavar = usage.split()
     if default:
         more["show_default"] = False
-    text += bounds(default, range)
-    return typer.Option(*names, metavar=metavar, help=text, **more)
+    return typer.Option(value, *names, metavar=metavar, help=text + bounds(default, range), **more)
 
 
-def number_option(usage: str, text: str, low: float, high: float = inf, **more: Any) -> Any:
+def share_option(text: str, value: float | None = None, *, default: str = "") -> Any:
+    """Return an option that takes a share, such as 1%."""
+    return option("SHARE", text, value, default=default, parser=parser(parsing.share))
+
+
+def number_option(
+    usage: str, text: str, low: float, high: float = inf, value: float | None = None, **more: Any
+) -> Any:
     """Return an option that takes a number from `low` to `high`; a whole `low` takes whole ones."""
     known = f"{low} or more" if high == inf else f"{low} to {high}"
-    reader = parsing.number(
-        low, high, f"a {'whole ' * isinstance(low, int)}number, {known}", type(low)
-    )
-    return option(usage, text, range=known, parser=parser(reader), **more)
+    wanted = f"a {'whole ' * isinstance(low, int)}number, {known}"
+    reader = parser(parsing.number(low, high, wanted, type(low)))
+    return option(usage, text, value, range=known, parser=reader, **more)
 
 
-def argument(metavar: str, text: str, **more: Any) -> Any:
-    """Return an argument of a command."""
-    return typer.Argument(metavar=metavar, help=text, show_default=False, **more)
+def argument(metavar: str, text: str, value: Any = ..., **more: Any) -> Any:
+    """Return an argument of a command; it is required, as an option is whose value is ``...``."""
+    return typer.Argument(value, metavar=metavar, help=text, show_default=False, **more)
 
 
-def flag(*names: str, text: str) -> Any:
+def flag(names: str, text: str, **more: Any) -> Any:
     """Return an option without a value."""
-    return typer.Option(*names, metavar="", help=text)
+    return typer.Option(False, *names.split(), metavar="", help=text, **more)
+
+
+def misuse(option: str, problem: str) -> typer.BadParameter:
+    """Return the error of an option that is used wrongly, for exit status 2."""
+    return typer.BadParameter(problem, param_hint=option)
 
 
 def existing_data(path: str | None) -> str | None:
@@ -83,62 +93,44 @@ def _existing_model(path: Path | None) -> Path | None:
     return path
 
 
-DataArgument = Annotated[
-    str,
-    argument(
-        "DATA",
-        "table, arrays, recordings or pictures; also from $TINYKERNEL_DATA",
-        callback=existing_data,
-    ),
-]
-ModelArgument = Annotated[Path, argument("MODEL", "model: .tkm or .pkl", callback=_existing_model)]
-TargetsOption = Annotated[
-    list[str],
-    option(
-        "--target -t TARGET",
-        "target processor, several separated by commas, or all",
-        autocompletion=complete_targets,
-    ),
-]
-BudgetOption = Annotated[
-    Any,
-    option(
-        "SIZE|LIMITS",
-        "flash limit, e.g. 30KB, or limits: flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or "
-        "instructions=200k",
-        parser=parser(parse_limits),
-    ),
-]
-JsonOption = Annotated[bool, flag("--json", text="print the result as JSON on stdout")]
-QuietOption = Annotated[bool, flag("--quiet", "-q", text="no progress and no tables")]
-ForceOption = Annotated[
-    bool, flag("--force", "-f", text="replace an export even if it was changed")
-]
-PortOption = Annotated[
-    str | None,
-    option(
-        "PORT",
-        "serial port of a board, e.g. /dev/ttyACM0, COM3 or socket://127.0.0.1:4000",
-        default="the only board",
-    ),
-]
-BaudOption = Annotated[
-    int, number_option("BAUD", "speed of the serial port", 50, 20_000_000, default="115200")
-]
-OnPortOption = Annotated[
-    str | None,
-    option(
-        "PORT",
-        "serial port of a board that runs the export, e.g. /dev/ttyACM0, or auto for the only one",
-    ),
-]
+DATA = argument(
+    "DATA",
+    "table, arrays, recordings or pictures; also from $TINYKERNEL_DATA",
+    callback=existing_data,
+)
+MODEL = argument("MODEL", "model: .tkm or .pkl", callback=_existing_model)
+TARGETS = option(
+    "--target -t TARGET",
+    "target processor, several separated by commas, or all",
+    [],
+    autocompletion=complete_targets,
+)
+BUDGET = option(
+    "SIZE|LIMITS",
+    "flash limit, e.g. 30KB, or limits: flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz or "
+    "instructions=200k",
+    parser=parser(parse_limits),
+)
+JSON = flag("--json", "print the result as JSON on stdout")
+QUIET = flag("--quiet -q", "no progress and no tables")
+FORCE = flag("--force -f", "replace an export even if it was changed")
+PORT = option(
+    "PORT",
+    "serial port of a board, e.g. /dev/ttyACM0, COM3 or socket://127.0.0.1:4000",
+    default="the only board",
+)
+BAUD = number_option("BAUD", "speed of the serial port", 50, 20_000_000, 115_200, default="115200")
+BOARD = option(
+    "PORT",
+    "serial port of a board that runs the export, e.g. /dev/ttyACM0, or auto for the only one",
+)
 
 
 def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[list[str], bool]:
     """Parse a repeated ``--target``: return each target once, and whether several were asked."""
     asked = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     if not asked:
-        raise typer.BadParameter("give a target", param_hint="--target")
+        raise misuse("--target", "give a target")
     names: dict[str, None] = {}
     for name in asked:
         names |= dict.fromkeys(everything if name == "all" else [find_target(name).name])

@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from tinykernel.cli.common.arguments import misuse
 from tinykernel.cli.settings.table import SETTINGS
 from tinykernel.errors import DataError, OptionError
 from tinykernel.progress import report as say
@@ -44,7 +43,7 @@ def _refuse(options: Mapping[str, Any], names: Iterable[str], problem: str) -> N
     """Refuse settings that differ from their default."""
     for name in names:
         if options[name] != SETTINGS[name].default:
-            raise typer.BadParameter(problem, param_hint=SETTINGS[name].hint)
+            raise misuse(SETTINGS[name].hint, problem)
 
 
 def is_cut(options: Mapping[str, Any]) -> bool:
@@ -67,11 +66,9 @@ def cutting_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of `windows`."""
     missing = options["missing"] or "error"
     if isinstance(options["beside"], int):
-        raise typer.BadParameter("recordings have columns; name them", param_hint="--set beside")
+        raise misuse("--set beside", "recordings have columns; name them")
     if missing not in ("drop", "error"):
-        raise typer.BadParameter(
-            f"{missing!r}: choose drop or error for recordings", param_hint="--missing"
-        )
+        raise misuse("--missing", f"{missing!r}: choose drop or error for recordings")
     cutting = {name: options[name] for name in _OF_RECORDINGS}
     cutting |= {name: tuple(cutting[name] or ()) for name in ("beside", "background")}
     return cutting | {"drop": options["drop"] or (), "missing": missing}
@@ -179,8 +176,7 @@ def _cut(
 
     _refuse(options, ("window_shape", "image_shape", "input_type"), _NOT_CUT)
     if options["task"] == "numbers":
-        problem = "numbers need rows, as in .csv or .npz; recordings have labels"
-        raise typer.BadParameter(problem, param_hint="--task")
+        raise misuse("--task", "numbers need rows, as in .csv or .npz; recordings have labels")
     test = options["test"] if isinstance(options["test"], str) else None
     dataset, cut, remembered = load_recordings(
         options["data"], **cutting_of(options), **split, test=test
@@ -198,16 +194,15 @@ def _tables(
 
     if isinstance(options["beside"], list):
         problem = "rows have no named columns; give the number of values at their end"
-        raise typer.BadParameter(problem, param_hint=SETTINGS["beside"].hint)
+        raise misuse(SETTINGS["beside"].hint, problem)
     window, hop = options["window_shape"], options["hop"]
     if window is not None:
         parameters["rate"] = options["rate"]
     if hop is not None:
         if window is None:
-            raise typer.BadParameter("only for recordings; give --window", param_hint="--hop")
+            raise misuse("--hop", "only for recordings; give --window")
         if re.fullmatch(r"\d{1,9}", hop) is None or not 0 < int(hop) <= window[0]:
-            problem = f"{hop!r}: give samples, 1 to {window[0]} (the window)"
-            raise typer.BadParameter(problem, param_hint="--hop")
+            raise misuse("--hop", f"{hop!r}: give samples, 1 to {window[0]} (the window)")
         parameters["hop"] = int(hop)
     dataset = load_data(
         options["data"],

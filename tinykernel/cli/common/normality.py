@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from tinykernel.cli.common.arguments import misuse
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_notes
 from tinykernel.cli.common.output import print_json, print_pairs, size
@@ -85,11 +84,9 @@ def _rows(options: Mapping[str, Any]) -> NormalRows:
     if is_pictures(data):
         raise DataError(f"{data}: a model of one class takes rows or recordings, not pictures")
     if options["missing"] is not None:
-        raise typer.BadParameter(
-            "not an option for rows of one class; leave it out", param_hint="--missing"
-        )
+        raise misuse("--missing", "not an option for rows of one class; leave it out")
     if options["hop"] is not None:
-        raise typer.BadParameter("only for recordings; give --window", param_hint="--hop")
+        raise misuse("--hop", "only for recordings; give --window")
     names = {name: options[name] for name in ("label", "groups")}
     return normal_rows(data, selection=selection_of(options), **names)
 

@@ -107,6 +107,15 @@ def fail(message: str) -> None:
     typer.echo(f"{prefix} {visible(' '.join(message.split()))}", err=True)
 
 
+def fail_if_any(problems: Iterable[str]) -> None:
+    """Print the problems of a check that failed; end with status 1 if there are any."""
+    lines = list(problems)
+    for line in lines:
+        fail(line)
+    if lines:
+        raise typer.Exit(FAILED)
+
+
 def with_options(message: str, options: Mapping[str, str]) -> str:
     """Replace names of Python parameters in a message by options.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.output import print_json, print_pairs, size
 from tinykernel.cli.common.rows import ModelFile, open_model, recordings_for, rows_for
-from tinykernel.cli.settings.gathering import ConfigOption, SetOption, gather
+from tinykernel.cli.settings.gathering import CONFIG, SET, gather
 from tinykernel.codegen.targets import Target, find_target
 from tinykernel.errors import BudgetError
 
@@ -24,41 +24,29 @@ _OF_EXPORTS = ("target", "output", "name", "project_format", "assignments", "con
 
 def export_command(
     ctx: typer.Context,
-    model: args.ModelArgument,
-    target: Annotated[
-        str | None,
-        args.option(
-            "--target -t TARGET",
-            "processor of the platformio project",
-            default="that of the training",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        args.option("--output -o DIR", "folder to write", default="NAME-TARGET or NAME"),
-    ] = None,
-    name: Annotated[
-        str | None, args.option("NAME", "prefix of all C names", default="from the file name")
-    ] = None,
-    project_format: Annotated[
-        str, args.option("--format FORMAT", "platformio, library, single or web")
-    ] = "platformio",
-    data: Annotated[
-        str | None, args.option("DATA", "rows for the self-test", default="generated")
-    ] = None,
-    check: Annotated[
-        list[Path],
-        args.option(
-            "PATH",
-            "compare an export with what MODEL generates: write nothing, list the files that "
-            "differ, and end with status 1 if there are any",
-        ),
-    ] = [],  # noqa: B006
-    assignments: SetOption = [],  # noqa: B006
-    config: ConfigOption = None,
-    force: args.ForceOption = False,
-    as_json: args.JsonOption = False,
-    quiet: args.QuietOption = False,
+    model: Path = args.MODEL,
+    target: str | None = args.option(
+        "--target -t TARGET", "processor of the platformio project", default="that of the training"
+    ),
+    output: Path | None = args.option(
+        "--output -o DIR", "folder to write", default="NAME-TARGET or NAME"
+    ),
+    name: str | None = args.option("NAME", "prefix of all C names", default="from the file name"),
+    project_format: str = args.option(
+        "--format FORMAT", "platformio, library, single or web", value="platformio"
+    ),
+    data: str | None = args.option("DATA", "rows for the self-test", default="generated"),
+    check: list[Path] = args.option(
+        "PATH",
+        "compare an export with what MODEL generates: write nothing, list the files that "
+        "differ, and end with status 1 if there are any",
+        value=[],
+    ),
+    assignments: list[str] = SET,
+    config: Path | None = CONFIG,
+    force: bool = args.FORCE,
+    as_json: bool = args.JSON,
+    quiet: bool = args.QUIET,
 ) -> None:
     """Write C99: a project, a library, or a single file.
 
@@ -125,9 +113,8 @@ def _check(
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             typed = next(p.opts[0] for p in ctx.command.params if p.name == name)
-            raise typer.BadParameter(
-                "--check takes the options from the manifest of the export; leave it out",
-                param_hint=typed,
+            raise args.misuse(
+                typed, "--check takes the options from the manifest of the export; leave it out"
             )
     opened = open_model(path)
     vectors = None if data is None else _vectors(opened, data)
@@ -153,8 +140,7 @@ def _target(name: str | None, project_format: str, opened: ModelFile) -> Target 
     if is_for_boards(project_format):
         name = name or opened.target
         if name is None:
-            problem = "the model has no target of its training; give one"
-            raise typer.BadParameter(problem, param_hint="--target")
+            raise args.misuse("--target", "the model has no target of its training; give one")
         return find_target(name)
     if name is not None:
         find_target(name)  # refuses an unknown target

@@ -1,22 +1,17 @@
 """Put an exported project on a board."""
 
 from pathlib import Path
-from typing import Annotated
 
 from tinykernel.cli.common.arguments import argument, flag, option
 
 
 def flash_command(
-    folder: Annotated[Path, argument("DIR", "the exported project")],
-    environment: Annotated[
-        str | None, option("--environment -e NAME", "environment of platformio.ini", default="all")
-    ] = None,
-    port: Annotated[
-        str | None, option("PORT", "serial port, if several boards are connected")
-    ] = None,
-    trust: Annotated[
-        bool, flag("--trust", text="build a folder that was not exported or was changed")
-    ] = False,
+    folder: Path = argument("DIR", "the exported project"),
+    environment: str | None = option(
+        "--environment -e NAME", "environment of platformio.ini", default="all"
+    ),
+    port: str | None = option("PORT", "serial port, if several boards are connected"),
+    trust: bool = flag("--trust", "build a folder that was not exported or was changed"),
 ) -> None:
     """Build an exported project and flash the board.
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from tinykernel.cli.common.arguments import check_output_file, option
+from tinykernel.cli.common.arguments import check_output_file, misuse, option
 from tinykernel.cli.settings.completion import complete_assignments, complete_targets
 from tinykernel.cli.settings.table import PARTS, SETTINGS, Setting
 from tinykernel.errors import FormatError, OptionError, TinykernelError
@@ -21,20 +21,14 @@ _FILE, _LARGEST_FILE = "tinykernel.toml", 1 << 20
 _NOT_HERE = "is not an option of this command; leave it out"
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
-
-SetOption = Annotated[
-    list[str],
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="another setting, see 'tinykernel options'",
-        autocompletion=complete_assignments,
-    ),
-]
-ConfigOption = Annotated[Path | None, option("FILE", "file of settings, not tinykernel.toml")]
-SaveConfigOption = Annotated[
-    Path | None, option("FILE", "write the settings to a file for --config")
-]
+SET = option(
+    "--set NAME=VALUE",
+    "another setting, see 'tinykernel options'",
+    [],
+    autocompletion=complete_assignments,
+)
+CONFIG = option("FILE", "file of settings, not tinykernel.toml")
+SAVE_CONFIG = option("FILE", "write the settings to a file for --config")
 
 
 def has_settings(*names: str) -> Callable[[_Command], _Command]:
@@ -149,7 +143,7 @@ def gather(
         except TinykernelError as error:
             problem = str(error).removeprefix(name).removeprefix(":").strip()
             if place.startswith("--"):
-                raise typer.BadParameter(problem, param_hint=place) from None
+                raise misuse(place, problem) from None
             raise OptionError(f"{place}: {problem}") from None
     typed = {name for name in texts if values[name] is not None}
     for name in sorted(typed):
@@ -157,8 +151,8 @@ def gather(
         uses = ("task", "classes", setting.tasks), ("method", "learned", setting.methods)
         for kind, default, allowed in uses:
             if (values.get(kind) or default) not in allowed:
-                problem = f"only for {kind} {' and '.join(allowed)}; leave it out"
-                raise typer.BadParameter(problem, param_hint=texts[name][1])
+                names = " and ".join(allowed)
+                raise misuse(texts[name][1], f"only for {kind} {names}; leave it out")
     if options.get("save_config") is not None:
         _write_file(options["save_config"], {name: texts[name][0] for name in texts})
     return values, typed
@@ -191,13 +185,13 @@ def typed_settings(
         try:
             setting = known(name, name)
         except TinykernelError as error:
-            raise typer.BadParameter(str(error), param_hint="--set") from None
+            raise misuse("--set", str(error)) from None
         hint = f"--set {setting.name}"
         if not equals or not text:
-            raise typer.BadParameter(f"{assignment!r}: write NAME=VALUE", param_hint="--set")
+            raise misuse("--set", f"{assignment!r}: write NAME=VALUE")
         if name not in taken:
-            raise typer.BadParameter(_NOT_HERE, param_hint=hint)
+            raise misuse(hint, _NOT_HERE)
         if name in texts:
-            raise typer.BadParameter("is given twice; give it once", param_hint=hint)
+            raise misuse(hint, "is given twice; give it once")
         texts[name] = (text, hint)
     return texts

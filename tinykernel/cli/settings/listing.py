@@ -1,10 +1,8 @@
 """List all settings of ``train``, ``tune`` and ``export``."""
 
-from typing import Annotated
-
 import typer
 
-from tinykernel.cli.common.arguments import JsonOption, argument
+from tinykernel.cli.common.arguments import JSON, argument
 from tinykernel.cli.common.output import print_json, print_pairs, print_table
 from tinykernel.cli.settings.completion import complete_settings
 from tinykernel.cli.settings.gathering import known
@@ -12,11 +10,10 @@ from tinykernel.cli.settings.table import METHODS, PARTS, SETTINGS, TASKS, Setti
 
 
 def options_command(
-    names: Annotated[
-        list[str] | None,
-        argument("NAME", "settings to show in full", autocompletion=complete_settings),
-    ] = None,
-    as_json: JsonOption = False,
+    names: list[str] | None = argument(
+        "NAME", "settings to show in full", value=None, autocompletion=complete_settings
+    ),
+    as_json: bool = JSON,
 ) -> None:
     """List all settings, or show some in full.
 
