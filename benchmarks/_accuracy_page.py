@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from _data import ARGUMENTS, SPLITS
+from _page import rendered
 from peers import PEERS, Peer
 
 TARGET = "cortex-m4"
@@ -94,35 +95,15 @@ def page(rows: list[Row], kept: dict[str, Any], peers: list[Peer]) -> str:
     has_8 = [row for row in rows if row.kilobytes == 8 and row.model]
     best = max(has_8, key=lambda row: row.accuracy) if has_8 else rows[0]
     chosen = [row for row in rows if row.kilobytes in _IN_TABLE]
-    lines = [
-        "# Accuracy per byte",
-        "",
-        f"In {best.kilobytes:g} KB of flash, code included, the firmware answers "
-        f"{best.accuracy:.1f} % of {best.data} right{_lead(rows, peers)}.",
-        "",
-        "![Accuracy against linked bytes](accuracy.png)",
-        "",
-        table(chosen, peers, machines),
-        "",
-        f"Flash is linked for {TARGET} at -Os, in bytes; instructions are those of a decision from "
-        "raw inputs; RAM is without the input. Intervals are by persons where the test rows have "
-        "persons. In all rows 0 scores of the C differ from Python's."
-        if not any(row.differences for row in rows)
-        else "**Scores of the C differ from Python's.**",
-        "",
-        "Peers are linked on the same core by the same compiler, code included. The int8 "
-        "perceptron is `benchmarks/peers/int8_mlp.c`; its penalty, hidden units and the averaging "
-        "of pixels were chosen on training rows. emlearn's MLP computes in floats; its forests "
-        "compare int16 values that the application must scale. No peer was given varied rows. "
-        "**Bold** is a peer that is more accurate.",
-        "",
-        "A row of har_raw is five trainings, and one of digits or usps in up to 8 KB three, by "
-        "seeds 0 to 2. Its accuracy is that of all together, its flash, RAM and instructions are "
-        f"the largest. The SVMs learn from at most {SVM_ROWS:,} rows.",
-        "",
-        "Other budgets, options, days and machines are in [the numbers](numbers/accuracy.json). "
-        "Repeat it with `python benchmarks/accuracy_per_byte.py --peers --write FOLDER`.",
-    ]
+    lines = rendered(
+        "accuracy",
+        best=best,
+        lead=_lead(rows, peers),
+        table=table(chosen, peers, machines),
+        target=TARGET,
+        svm_rows=f"{SVM_ROWS:,}",
+        differ=any(row.differences for row in rows),
+    )
     return "\n".join(lines) + "\n"
 
 

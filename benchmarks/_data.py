@@ -6,9 +6,13 @@ from zipfile import ZipFile
 
 import numpy as np
 from PIL import Image
+from sklearn.datasets import load_digits, make_classification
 from sklearn.model_selection import GroupKFold, train_test_split
 
-__all__ = ["ARGUMENTS", "BALANCED", "PARTS", "SPLITS", "Data", "accuracy", "load", "seeds_of"]
+__all__ = [
+    *("ARGUMENTS", "BALANCED", "PARTS", "SPLITS", "Data", "accuracy", "digits", "label_of"),
+    *("letters", "load", "seeds_of", "split"),
+]
 
 #: What the trainer is told about a data set, besides the budget.
 ARGUMENTS = {
@@ -73,12 +77,9 @@ class Data:
 def load(folder: Path, name: str) -> list[Data]:
     """Load a data set with the split that `SPLITS` names, else the official one."""
     if name == "digits":
-        from sklearn.datasets import load_digits
-
-        X, y = load_digits(return_X_y=True)
-        return [_split(X.astype(np.uint8), y, 0.25)]
+        return [split(*digits(), 0.25)]
     if name.startswith("cifar10"):
-        return [_split(*_photos(folder / "cifar10_photos.zip"), 0.2)]
+        return [split(*_photos(folder / "cifar10_photos.zip"), 0.2)]
     with np.load(folder / f"{name}.npz", allow_pickle=False) as data:
         arrays = {key: data[key] for key in data.files}
     if "X_train" in arrays:
@@ -91,7 +92,7 @@ def load(folder: Path, name: str) -> list[Data]:
     if name in PARTS:
         folds = GroupKFold(PARTS[name]).split(X, y, group)
         return [Data(X[a], y[a], X[b], y[b], group[a], group[b]) for a, b in folds]
-    return [_split(X, y, 0.2)]
+    return [split(X, y, 0.2)]
 
 
 def _photos(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -102,9 +103,28 @@ def _photos(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return np.stack(pixels), np.array([name.split("/")[0] for name in names])
 
 
-def _split(X: np.ndarray, y: np.ndarray, share: float) -> Data:
-    X, X_test, y, y_test = train_test_split(X, y, test_size=share, stratify=y, random_state=0)
+def split(X: np.ndarray, y: np.ndarray, share: float, seed: int = 0) -> Data:
+    """Hold out a share of the rows, as many of each class."""
+    X, X_test, y, y_test = train_test_split(X, y, test_size=share, stratify=y, random_state=seed)
     return Data(X, y, X_test, y_test)
+
+
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """Return the digits of scikit-learn, as bytes."""
+    X, y = load_digits(return_X_y=True)
+    return X.astype(np.uint8), y
+
+
+def letters() -> tuple[np.ndarray, np.ndarray]:
+    """Make rows of 26 classes."""
+    shape = {"n_features": 16, "n_informative": 12, "n_redundant": 0, "n_classes": 26}
+    return make_classification(4000, **shape, n_clusters_per_class=2, class_sep=1.5, random_state=0)
+
+
+def label_of(file: Path) -> str:
+    """Return the name of the last column of a table."""
+    with file.open(encoding="utf-8") as stream:
+        return stream.readline().strip().split(",")[-1]
 
 
 def accuracy(name: str, y: np.ndarray, labels: np.ndarray) -> float:

@@ -1,22 +1,45 @@
-"""What scripts that print a page share: their arguments, and a copy of what they print."""
+"""What scripts that print a page share: arguments, templates, and a copy of what they print."""
 
 import argparse
+import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import jinja2
 
 from tinykernel.files import write_bytes_atomically
 
-__all__ = ["draw_dots", "page_arguments", "print_page", "print_section"]
+__all__ = ["draw_dots", "page_arguments", "print_page", "print_section", "rendered", "templates"]
 
 
-def page_arguments(description: str | None, sets: str) -> argparse.ArgumentParser:
+def page_arguments(
+    description: str | None, sets: str, written: str = "file for the page"
+) -> argparse.ArgumentParser:
     """Return a parser of data sets and page, to which a script adds what else it takes."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=os.environ.get("TINYKERNEL_DATA", "."))
-    parser.add_argument("--sets", default=sets)
-    parser.add_argument("--write", type=Path, help="file for the page")
+    folder = Path(os.environ.get("TINYKERNEL_DATA", "."))
+    parser.add_argument("--data", type=Path, default=folder)
+    parser.add_argument("--sets", default=sets, help="names, with commas between them")
+    parser.add_argument("--write", type=Path, help=written)
     return parser
+
+
+@functools.cache
+def templates() -> jinja2.Environment:
+    """Return what renders the templates of this folder."""
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    return jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True)
+
+
+def rendered(name: str, **facts: object) -> Iterator[str]:
+    """Yield the lines of ``pages/NAME.md.j2``, each as soon as its rows are there."""
+    rest = ""
+    for piece in templates().get_template(f"pages/{name}.md.j2").generate(facts):
+        *lines, rest = (rest + piece).split("\n")
+        yield from lines
+    if rest:
+        yield rest
 
 
 def _printed(lines: Iterable[str]) -> list[str]:

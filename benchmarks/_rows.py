@@ -43,6 +43,7 @@ def measure_sets(
     measure: Callable[..., dict[str, Any]],
     page: Callable[[FinishedRows], Iterable[str]],
     seeds: Callable[[str], int] | None = None,
+    write: Callable[[Iterable[str], Path | None], None] = print_page,
 ) -> tuple[FinishedRows, Path | None]:
     """Measure the rows that are not there yet, one a set or a seed of it, and print the page."""
     parser = page_arguments(description, "all")
@@ -51,6 +52,6 @@ def measure_sets(
     rows = FinishedRows(args.into, name)
     for one in sets if args.sets == "all" else filter(None, args.sets.split(",")):
         for job in [(one,)] if seeds is None else [(one, seed) for seed in range(seeds(one))]:
-            rows.measure(" ".join(map(str, job)), measure, *job, Path(args.data))
-    print_page(page(rows), args.write)
+            rows.measure(" ".join(map(str, job)), measure, *job, args.data)
+    write(page(rows), args.write)
     return rows, args.write

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _data import digits, label_of, letters
 from _environment import describe_machine
 from _mixing import Guided
-from _page import page_arguments, print_page
+from _page import page_arguments, print_page, rendered
 from _rows import FinishedRows
-from sklearn.datasets import load_digits, make_classification
 from sklearn.model_selection import train_test_split
 
 from tinykernel.data.load import load_data
@@ -106,13 +106,9 @@ class FixedLearner(Learner):
 def rows_of(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return inputs and labels."""
     if name == "digits":
-        X, y = load_digits(return_X_y=True)
-        return X.astype(np.uint8), y
+        return digits()
     if name == "letters":
-        shape = {"n_features": 16, "n_informative": 12, "n_redundant": 0, "n_classes": 26}
-        X, y = make_classification(
-            4000, **shape, n_clusters_per_class=2, class_sep=1.5, random_state=0
-        )
+        X, y = letters()
         return X.astype(np.float32), y
     if name in ("usps", "covtype7"):
         found = np.load(folder / f"{name}.npz")
@@ -120,9 +116,7 @@ def rows_of(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
         _, X, _, y = train_test_split(X, y, test_size=3000, stratify=y, random_state=0)
         return X, y
     file = folder / "tables" / f"{name}.csv"
-    with file.open() as stream:
-        label = stream.readline().strip().split(",")[-1]
-    found = load_data(file, label=label, test_size=0)
+    found = load_data(file, label=label_of(file), test_size=0)
     return np.asarray(found.X_train), np.asarray(found.y_train)
 
 
@@ -249,44 +243,20 @@ def table(rows: FinishedRows, group: str, variants: tuple[Variant, ...], names: 
 
 def page(rows: FinishedRows, names: list[str], seeds: int) -> Iterator[str]:
     """Yield the lines of the page."""
-    yield "# What each learned part of a kernel machine gives"
-    yield ""
-    yield f"Written by `benchmarks/ablation.py`, {describe_machine()}."
-    yield ""
-    yield (
-        f"Tables of {BYTES} bytes, {EPOCHS} epochs, {seeds} splits of each data set by seeds; test "
-        'rows chose nothing but sigma, on another split. "letters" are made rows of 26 classes. '
-        "Differences are paired by data "
-        "set and split, with their standard errors. Of log loss less is better."
-    )
-    yield ""
-    yield "## Each part taken away"
-    yield ""
-    yield (
-        "The first row learns all: G, b and t in 4 bits, S, weights -1, 0, 1; B and P are the best "
-        f"of {DRAWS} draws in short trials. The others have as many components as fit."
-    )
-    yield ""
-    yield from table(rows, "parts", PARTS, names)
-    yield ""
-    yield "![accuracy without a part](ablation.png)"
-    yield ""
-    yield "## How to choose B and P, and other trials"
-    yield ""
-    yield (
-        'In the layout "compact", with G learned. Guided flips and exchanges follow the gradient '
-        "in a pilot, in which G, S, b and t stay as drawn; they are kept if the loss of 1024 "
-        "training rows falls. Straight-through, signs are those of shadows that Adam moves. "
-        "Training takes the best of 4 on one fold, the second row."
-    )
-    yield ""
-    yield from table(rows, "mixing", MIXING, names)
-    yield ""
+    changes = {}
     for variant in MIXING:
         if variant.guided:
             start = f"mixing | {variant.title} | "
             kept = [row["kept"] for key, row in rows.items() if key.startswith(start)]
-            yield f"- {variant.title}: {np.mean(kept):.1f} changes on average."
+            changes[variant.title] = np.mean(kept)
+    yield from rendered(
+        "ablation",
+        machine=describe_machine(),
+        tables={"parts": table(rows, "parts", PARTS, names)}
+        | {"mixing": table(rows, "mixing", MIXING, names)},
+        changes=changes,
+        **{"n_bytes": BYTES, "epochs": EPOCHS, "draws": DRAWS, "seeds": seeds},
+    )
 
 
 def plot(rows: FinishedRows, file: Path) -> None:

@@ -1,6 +1,6 @@
 """Accuracy of the firmware against linked bytes, with other classifiers of the same sizes.
 
-Run with ``python benchmarks/accuracy_per_byte.py --data DIR [--names usps,har] [--budgets 4.4,8]
+Run with ``python benchmarks/accuracy_per_byte.py --data DIR [--sets usps,har] [--budgets 4.4,8]
 [--peers] [--write FOLDER]``. For each data set and budget it runs, with nothing set by hand but
 what describes the data,
 
@@ -20,7 +20,6 @@ keeps the models, so that a row of several trainings goes on where it ended.
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -46,6 +45,7 @@ from _accuracy_page import (
 )
 from _data import ARGUMENTS, BALANCED, Data, accuracy, load, seeds_of
 from _environment import describe_machine
+from _page import page_arguments
 from peers import PEERS, Peer, available, measure_peer
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -83,19 +83,9 @@ def measure_part(
         return dict(json.loads(found.read_text()))
     data.write(given)
     try:
-        trained = tinykernel_json(
-            "train",
-            str(given),
-            "--budget",
-            str(bytes_of(kilobytes)),
-            "--target",
-            TARGET,
-            *ARGUMENTS[name],
-            "--seed",
-            str(seed),
-            "-o",
-            str(model),
-        )
+        limits = ("--budget", str(bytes_of(kilobytes)), "--target", TARGET, "--seed", str(seed))
+        options = (*limits, *ARGUMENTS[name], "-o", str(model))
+        trained = tinykernel_json("train", str(given), *options)
         verified = tinykernel_json("verify", str(model), str(given))
         counted = tinykernel_json("bench", str(model), "--target", TARGET)
     finally:
@@ -221,13 +211,12 @@ class Store:
 def main() -> None:
     """Train every model, print the table and, if wanted, write the page."""
     arguments = _arguments()
-    store = Store(
-        arguments.write and arguments.write / "numbers" / "accuracy.json", fresh=arguments.fresh
-    )
+    numbers = arguments.write and arguments.write / "numbers" / "accuracy.json"
+    store = Store(numbers, fresh=arguments.fresh)
     with tempfile.TemporaryDirectory() as scratch:
         work = arguments.work or Path(scratch)
         work.mkdir(parents=True, exist_ok=True)
-        for name in filter(None, arguments.names.split(",")):
+        for name in filter(None, arguments.sets.split(",")):
             _measure_set(name, arguments, store, work)
     ordered, peers = in_order(store.rows.values()), in_order(store.peers.values())
     kept = {"machines": store.machines}
@@ -242,20 +231,13 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    folder = os.environ.get("TINYKERNEL_DATA")
-    parser.add_argument("--data", type=Path, default=folder, required=folder is None)
-    parser.add_argument("--names", default=",".join(ARGUMENTS), help="may be empty: only the page")
-    parser.add_argument("--budgets", default=",".join(map(str, BUDGETS)), help="in KB")
-    parser.add_argument(
-        "--peers",
-        nargs="?",
-        const=",".join(PEERS),
-        default="",
-        help=f"all, or some of: {', '.join(PEERS)}",
+    parser = page_arguments(
+        __doc__, ",".join(ARGUMENTS), "a folder for the page, its picture and numbers"
     )
+    parser.add_argument("--budgets", default=",".join(map(str, BUDGETS)), help="in KB")
+    every = f"all, or some of: {', '.join(PEERS)}"
+    parser.add_argument("--peers", nargs="?", const=",".join(PEERS), default="", help=every)
     parser.add_argument("--no-references", action="store_true", help="no SVMs")
-    parser.add_argument("--write", type=Path, help="a folder for the page, its picture and numbers")
     parser.add_argument("--work", type=Path, help="a folder for models, to go on from")
     parser.add_argument("--fresh", action="store_true", help="forget finished rows")
     arguments = parser.parse_args()

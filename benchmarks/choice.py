@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _data import Data, load
+from _data import Data, digits, load, split
 from _environment import describe_machine
+from _page import rendered
 from _rows import FinishedRows, measure_sets
-from sklearn.datasets import load_digits, make_classification
-from sklearn.model_selection import train_test_split
+from sklearn.datasets import make_classification
 from tables import BALANCED, VALUES, rows_of
 from tables import SETS as TABLES
 
@@ -52,16 +52,12 @@ def rows(name: str, folder: Path) -> tuple[Data, dict[str, Any]]:
     if name in ("har", "usps"):
         return load(folder, name)[0], {}
     if name == "digits":
-        X, y = load_digits(return_X_y=True)
-        X = X.astype(np.uint8)
-    else:
-        n, inputs, informative, classes, apart = MADE[name]
-        X, y = make_classification(
-            n, inputs, n_informative=informative, n_classes=classes, class_sep=apart, random_state=0
-        )
-        X = X.astype(np.float32)
-    X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, stratify=y, random_state=0)
-    return Data(X, y, X_test, y_test), {}
+        return split(*digits(), 0.2), {}
+    n, inputs, informative, classes, apart = MADE[name]
+    X, y = make_classification(
+        n, inputs, n_informative=informative, n_classes=classes, class_sep=apart, random_state=0
+    )
+    return split(X.astype(np.float32), y, 0.2), {}
 
 
 def trained(data: Data, besides: dict[str, Any]) -> tuple[TrainResult, float, float]:
@@ -133,22 +129,7 @@ def _lost(result: TrainResult, data: Data, *, values: bool) -> np.ndarray:
 def page(finished: FinishedRows) -> Iterator[str]:
     """Yield the lines of the page."""
     known = [name for name in SETS if name in finished]
-    right = sum(finished[name]["chosen"] == finished[name]["best"] for name in known)
-    near = sum(finished[name]["behind"] <= 1 for name in known)
-    yield "# The form that is chosen, and the form that is best"
-    yield ""
-    yield f"Chosen was the best form of {right} of {len(known)} sets, and within one standard error"
-    yield f"of it in {near}. Repeat it with `python benchmarks/choice.py --into FOLDER`."
-    yield ""
-    yield "Accuracy in %, of abalone, elevators and cpu_act R2,"
-    yield "of hypothyroid and credit_g balanced, on rows that were never touched. *Behind* is the"
-    yield "difference to the best form in standard errors of the paired difference, of whole"
-    yield "persons for har. Seconds are of a busy processor; the training is what follows the last"
-    yield "choice. The sets *made* are of `make_classification`, with their number of classes."
-    yield ""
-    front = ("data", "budget", "chosen", *FORMS, "behind", "flash", "search, training")
-    yield f"| {' | '.join(front)} |"
-    yield "|" + "---|" * 9
+    rows = []
     for name in known:
         row, cells = finished[name], []
         for form in FORMS:
@@ -157,9 +138,15 @@ def page(finished: FinishedRows) -> Iterator[str]:
             cells.append(f"**{text}**" if form == row["best"] else text)
         times = f"{row['search']:.0f} s, {row['seconds'] - row['search']:.0f} s"
         front = (name, f"{SETS[name]:g} KB", row["chosen"], *cells, f"{row['behind']:.1f}")
-        yield "| " + " | ".join((*front, str(row["flash"]), times)) + " |"
-    if len(known) < len(SETS):
-        yield f"\nNot measured: {', '.join(name for name in SETS if name not in known)}."
+        rows.append((*front, str(row["flash"]), times))
+    yield from rendered(
+        "choice",
+        forms=FORMS,
+        rows=rows,
+        right=sum(finished[name]["chosen"] == finished[name]["best"] for name in known),
+        near=sum(finished[name]["behind"] <= 1 for name in known),
+        missing=[name for name in SETS if name not in known],
+    )
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ these are compiled as C.
 import argparse
 import importlib
 import importlib.util
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from _environment import describe_machine
-from _page import print_section
+from _page import print_section, rendered
 from peers.building import Sources, count_instructions, flash_and_ram, header, run_on_host
 from peers.converted import emlearn_sources
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
@@ -132,41 +133,32 @@ def measured(model: Any, X: np.ndarray, rows: np.ndarray, peer: str) -> tuple[in
 
 
 def page(names: list[str], models: list[str]) -> Iterator[str]:
-    """Yield the lines of the page."""
-    yield "# Converted models beside emlearn, m2cgen and micromlgen"
-    yield ""
-    yield "`python benchmarks/converted.py --write docs/results/converted.md` writes this page."
-    yield "The same fitted model of scikit-learn, float32 inputs, linked for Cortex-M4 by the same"
-    yield f"compiler at -Os. Rows that differ are those of {ROWS} with another label than"
-    yield f"scikit-learn's, instructions the most of {COUNTED} rows."
-    yield ""
-    yield "Where tinykernel is larger, leaves hold the shares of all classes in 16 bits. The others"
-    yield "vote or round them to 8 bits, and labels differ. A single tree takes more instructions,"
-    yield "since all inputs become integers first. micromlgen's logistic regression of two classes"
-    yield "returns the other label."
-    yield ""
-    yield describe_machine()
-    yield ""
-    yield "| data | model | by | flash, bytes | instructions | rows that differ |"
-    yield "|---|---|---|---|---|---|"
+    """Yield the lines of the section, each as soon as it is measured."""
+    lines, machine = _lines(names, models), describe_machine()
+    return rendered("converted", n_rows=ROWS, counted=COUNTED, machine=machine, lines=lines)
+
+
+def _lines(names: list[str], models: list[str]) -> Iterator[str]:
+    peers = ["tinykernel"]
+    for peer in PEERS:
+        if importlib.util.find_spec(peer) is not None:
+            peers.append(peer)
+        else:
+            print(f"{peer} is not installed, and left out", file=sys.stderr)
     for data in names:
         X, y = SETS[data](return_X_y=True)
         X = X.astype(np.float32)
         rows = rows_near(X)
-        for name in models:
-            model = MODELS[name].fit(X, y)
-            for peer in ("tinykernel", *PEERS):
-                if peer in PEERS and importlib.util.find_spec(peer) is None:
-                    print(f"{peer} is not installed, and left out", file=sys.stderr)
-                    continue
-                line = f"| {data} | {name} | {peer} | "
-                try:
-                    flash, count, wrong = measured(model, X, rows, peer)
-                except NotImplementedError as error:
-                    print(f"{line}{error}", file=sys.stderr)
-                    yield f"{line}not converted | | |"
-                    continue
-                yield f"{line}{flash:,} | {count:,} | {wrong} |"
+        fitted = {name: MODELS[name].fit(X, y) for name in models}
+        for (name, model), peer in itertools.product(fitted.items(), peers):
+            line = f"| {data} | {name} | {peer} | "
+            try:
+                flash, count, wrong = measured(model, X, rows, peer)
+            except NotImplementedError as error:
+                print(f"{line}{error}", file=sys.stderr)
+                yield f"{line}not converted | | |"
+                continue
+            yield f"{line}{flash:,} | {count:,} | {wrong} |"
 
 
 if __name__ == "__main__":

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _data import split
 from _environment import describe_machine
-from _page import page_arguments, print_page
+from _page import page_arguments, print_page, rendered
 from numpy.typing import NDArray
+from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 
 import tinykernel
@@ -29,16 +31,6 @@ from tinykernel.measure.footprint import measure_footprint
 from tinykernel.model.answers.decision import margins, softmax
 from tinykernel.reporting.facts import coverage_of
 
-_HEAD = """# Decisions on test rows
-
-For new rows of mnist every promise was kept; five persons are too few for one about new persons.
-What the columns mean is in [decisions.md](../decisions.md). Repeat: `benchmarks/decisions.py`.
-
-![Wrong answers among those that are given, and what was promised of them](../images/decisions.svg)
-
-Costs are bytes of flash and instructions of the first test row: of a model without decisions, and
-what is added by one that decides. Scratch is the same, the stack at most 8 bytes larger.
-"""
 TARGETS = ("cortex-m0", "cortex-m4", "esp32c3")
 WISHES: dict[str, tuple[dict[str, Any], ...]] = {
     "mnist": (
@@ -70,6 +62,11 @@ class Case:
     y_test: NDArray[Any]
     group_test: NDArray[Any] | None
 
+    @property
+    def accuracy(self) -> float:
+        """Of labels of the test rows, in percent."""
+        return 100 * float(np.mean(self.model.predict(self.X_test) == self.y_test))
+
 
 def mnist(folder: Path, epochs: int) -> Case:
     """Train on 50,000 of the training rows, with a budget of 8 KB."""
@@ -80,8 +77,6 @@ def mnist(folder: Path, epochs: int) -> Case:
         X[kept], y[kept], budget="8KB", image_shape=(28, 28), epochs=epochs, random_state=0
     )
     split = f"official; {len(aside)} training rows held out, stratified, seed 0; {epochs} epochs"
-    assert data.X_test is not None
-    assert data.y_test is not None
     return Case(
         "mnist", split, trained.model, X[aside], y[aside], None, data.X_test, data.y_test, None
     )
@@ -91,15 +86,11 @@ def har_raw(folder: Path) -> Case:
     """Train on windows of most persons, with a budget of 8 KB."""
     data = load_data(folder / "har_raw.npz", groups="group")
     X, y, group = data.X_train, data.y_train, data.group_train
-    assert group is not None
     parts = StratifiedGroupKFold(4, shuffle=True, random_state=0)
     kept, aside = next(parts.split(X, y, group))
     trained = tinykernel.train(
         X[kept], y[kept], budget="8KB", window_shape=(128, 6), groups=group[kept], random_state=0
     )
-    assert data.X_test is not None
-    assert data.y_test is not None
-    assert data.group_test is not None
     persons = [len(np.unique(part)) for part in (group[kept], group[aside], data.group_test)]
     split = "by person: {} to train, {} to calibrate, {} to test".format(*persons)
     return Case(
@@ -138,10 +129,9 @@ def promises(case: Case) -> Iterator[str]:
             yield f"| {said} | {str(error).removeprefix('calibrate: ')} | | | | |"
             continue
         decision = found.model.decision
-        assert decision is not None
         answers = decision.decide(scores)
         answered, wrong = answers >= 0, answers != labels
-        by = None if groups is None else case.group_test[answered]  # type: ignore[index]
+        by = None if groups is None else case.group_test[answered]
         least = ", ".join(map(str, decision.thresholds.tolist()))
         yield (
             f"| {said} | at most {100 * found.bound:.2f} % | {least} "
@@ -168,7 +158,6 @@ def probabilities(case: Case) -> Iterator[str]:
     scores = model.scores(case.X_test)
     right = np.asarray(np.array(model.classes)[scores.argmax(axis=1)] == case.y_test)
     decision = model.decision
-    assert decision is not None
     floats = scores.astype(np.float64) * model.decision_scale
     before = calibration_error(softmax(floats).max(axis=1), right)
     after = calibration_error(softmax(floats, decision.temperature).max(axis=1), right)
@@ -186,7 +175,6 @@ def deciding(case: Case) -> tuple[tinykernel.IntegerModel, tinykernel.IntegerMod
     """Return models that answer at least 80 % of the rows: by one margin, and by one a class."""
     one = tinykernel.calibrate(case.model, case.X, case.y, coverage=0.8, groups=case.groups).model
     decision = one.decision
-    assert decision is not None
     # Few rows may not promise a margin for each class: these only have its size and its code.
     many = np.resize(decision.thresholds, one.n_classes) + np.arange(one.n_classes)
     each = dataclasses.replace(one, decision=dataclasses.replace(decision, thresholds=many))
@@ -206,7 +194,6 @@ def costs(case: Case) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for name in TARGETS:
         chain = find_toolchain(find_target(name))
-        assert chain is not None
         base = measure_footprint(case.model, name, chain)
         without = tinykernel.bench(case.model, name, X=row).instructions
         cells = [f"{base.flash}, {without}"]
@@ -235,36 +222,22 @@ def agreement(case: Case) -> Iterator[str]:
 
 def page(folder: Path, epochs: int, sets: list[str]) -> Iterator[str]:
     """Yield the lines of the page."""
-    yield _HEAD
-    yield f"{describe_machine()}."
-    for name in sets:
-        case = mnist(folder, epochs) if name == "mnist" else har_raw(folder)
-        right = np.mean(case.model.predict(case.X_test) == case.y_test)
-        yield ""
-        yield f"## {case.name}"
-        yield ""
-        yield f"Split: {case.split}. {len(case.y)} rows to calibrate, {len(case.y_test)} to test;"
-        yield f"accuracy on these {100 * right:.2f} %."
-        for part in (promises, probabilities, costs, agreement):
-            yield ""
-            yield from part(case)
+    cases = (mnist(folder, epochs) if name == "mnist" else har_raw(folder) for name in sets)
+    parts = (promises, probabilities, costs, agreement)
+    return rendered("decisions", machine=describe_machine(), cases=cases, parts=parts)
 
 
 def picture(file: Path) -> None:
     """Draw which error remains when fewer rows are answered, and what was promised of it."""
     import matplotlib
     from matplotlib.figure import Figure
-    from sklearn.datasets import load_digits
 
-    X, y = load_digits(return_X_y=True)
-    X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
-    X, aside, y, y_aside = train_test_split(X, y, test_size=0.4, stratify=y, random_state=0)
-    trained = tinykernel.train(X, y, budget="2KB", random_state=0)
-    found = tinykernel.calibrate(trained.model, aside, y_aside, max_error=0.02)
+    whole = split(*load_digits(return_X_y=True), 0.3)
+    data, X_test, y_test = split(whole.X, whole.y, 0.4), whole.X_test, whole.y_test
+    trained = tinykernel.train(data.X, data.y, budget="2KB", random_state=0)
+    found = tinykernel.calibrate(trained.model, data.X_test, data.y_test, max_error=0.02)
     curve = coverage_of(found.model, X_test, y_test, np.linspace(0.01, 1, 100))
     share, error = 100 * np.array(curve).T[1:]
-    decision = found.model.decision
-    assert decision is not None
     answers = found.model.decide(X_test)
     answered = answers >= 0
     wrong = float(np.mean(answers[answered] != y_test[answered]))
@@ -280,7 +253,7 @@ def picture(file: Path) -> None:
         axes.grid(lw=0.4)
         axes.legend(loc="upper left")
         figure.savefig(file, metadata={"Date": None, "Creator": None})
-    print(f"digits, {len(y)} rows to train, {len(y_test)} to test, 2 KB: {found.statement};")
+    print(f"digits, {len(data.y)} rows to train, {len(y_test)} to test, 2 KB: {found.statement};")
     print(f"answered {100 * answered.mean():.1f} % of the test rows, wrong {100 * wrong:.2f} % of")
     print(f"these; all answered, wrong {error[0]:.2f} %")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _page import page_arguments, print_page
+from _page import page_arguments, print_page, rendered
 from sounds import RATE, WINDOW, load
 
 from tinykernel import IntegerModel, train, verify
@@ -131,39 +131,21 @@ class Fold:
 def page(given: argparse.Namespace) -> Iterator[str]:
     """Yield the lines of the page."""
     *data, folds = load("google12", given.data)
-    yield "# Words in a stream"
-    yield ""
-    yield "Written by `benchmarks/events.py`. Google's speech commands (`google12.zip`): a word in"
-    yield f"ten seconds, a decision each {given.hop:g} s, models of {given.budget}, kind"
-    yield f"{given.model}, streaming {given.streaming}, augmentation"
-    yield f"{given.augment or 'by default'}, {given.hours:g} hours to judge,"
-    yield f"{given.folds} of 3 folds. Promised:"
-    yield f"{RATE_PROMISED:g} false alarm an hour, with {100 * CONFIDENCE:g} % confidence."
-    yield "Required: at most 2 an hour, and 85 % of the recall of single clips."
-    yield "*Where chosen* counts speakers that did not choose the thresholds of a fold. *Confused*"
-    yield "are events in the span of another command, as a share of all spans. They are no false"
-    yield "alarms."
-    yield ""
-    yield (
-        "| fold | speakers to choose and to judge | single clips, % | hits where chosen, % "
-        "| alarms/h there | hits, % | of single clips, % | alarms/h | confused, % | delay, s |"
+    judged = [
+        Fold(number, tuple(data), outside, given)
+        for number, (_, outside) in enumerate(folds[: given.folds])
+    ]
+    yield from rendered(
+        "events",
+        given=given,
+        rate=RATE_PROMISED,
+        confidence=100 * CONFIDENCE,
+        lines=[line for fold in judged for line in fold.lines()],
+        is_far=min(fold.share for fold in judged) < 0.85,
+        is_broken=max(fold.rate for fold in judged) > 2,
+        points=[f"{100 * missed:.0f} % at {rate:.3g}" for _, _, missed, rate in judged[-1].curve],
+        agreement=judged[-1].agreement(),
     )
-    yield "|---" * 10 + "|"
-    shares, rates = [], []
-    for number, (_, outside) in enumerate(folds[: given.folds]):
-        fold = Fold(number, tuple(data), outside, given)
-        yield from fold.lines()
-        shares.append(fold.share)
-        rates.append(fold.rate)
-    yield ""
-    reached = [("not " * (min(shares) < 0.85)), ("not " * (max(rates) > 2))]
-    yield f"The share of hits is {reached[0]}reached, the rate of false alarms is {reached[1]}kept."
-    yield ""
-    points = (f"{100 * missed:.0f} % at {rate:.3g}" for _, _, missed, rate in fold.curve)
-    yield "Missed and false alarms an hour, all thresholds of the last fold times 1/4 to 4:"
-    yield ", ".join(dict.fromkeys(points)) + "."
-    yield ""
-    yield from fold.agreement()
 
 
 if __name__ == "__main__":

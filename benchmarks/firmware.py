@@ -107,12 +107,6 @@ def sample(n_features: int, n_components: int, raw_dtype: str = "uint8") -> Inte
 PACKED = ("cortex-m4", "cortex-m7", "cortex-m33")
 
 
-def _components(model: IntegerModel) -> Components:
-    found = model.find(Components)
-    assert found is not None
-    return found
-
-
 def lower_bound(model: IntegerModel, target: str) -> dict[str, float]:
     """Count the instructions that the stages cannot do without; return them per component.
 
@@ -120,7 +114,7 @@ def lower_bound(model: IntegerModel, target: str) -> dict[str, float]:
     with all tables and 8-bit inputs; loop control, addresses and moves between registers are not.
     docs/performance.md explains every number.
     """
-    own = _components(model)
+    own = model.find(Components)
     packed, d, m = target in PACKED, own.dimension, own.n_blocks
     n, p, n_outputs = model.n_features, own.n_components, model.n_outputs
     words, stages = d / 2, d.bit_length() - 1
@@ -161,8 +155,8 @@ def measure() -> list[Row]:
             result = bench(model, target)
             found = report(model, target)
             bound = lower_bound(model, target.name)
-            rows.append(Row(target.name, _components(model).dimension, result, found, bound))
-            print(f"{target.name}, d = {_components(model).dimension}: done", file=sys.stderr)
+            rows.append(Row(target.name, model.find(Components).dimension, result, found, bound))
+            print(f"{target.name}, d = {model.find(Components).dimension}: done", file=sys.stderr)
     return rows
 
 
@@ -252,7 +246,8 @@ def mnist(folder: Path) -> list[Check]:
     flash = report(model, "cortex-m4").flash
     cost = bench(model, "cortex-m4", X=X_test[:3])
     print(
-        f"MNIST: p = {_components(model).n_components}, {checked.scores} scores equal to Python's; "
+        f"MNIST: p = {model.find(Components).n_components}, "
+        f"{checked.scores} scores equal to Python's; "
         + ", ".join(f"{stage} {count}" for stage, count in cost.stages.items()),
         file=sys.stderr,
     )

@@ -5,11 +5,12 @@ of which a share is bad; models are nothing but the rate at which they are right
 data are needed.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from _page import page_arguments, print_page
+from _page import page_arguments, print_page, rendered
 from numpy.typing import NDArray
 
 from tinykernel import NoveltyDetector
@@ -183,58 +184,42 @@ def one_class_promise(rows: int, repeats: int) -> tuple[float, float]:
 
 
 def page(repeats: int) -> Iterator[str]:
-    """Yield the lines of the page."""
-    yield "# How often intervals and promises by groups hold"
-    yield ""
-    yield "Intervals of 95 % hold about as often, but less where few of the persons are bad."
-    yield f"`benchmarks/interval_coverage.py` repeats it, {repeats} draws a cell. Persons have"
-    yield f"{ROWS} rows each (equal), numbers drawn from a log-normal distribution (drawn), or one"
-    yield "has half of all rows (half). What is covered is the figure of new persons; 95 % are"
-    yield "said. A cell has the lowest coverage, the mean coverage, and the largest width over the"
-    yield "ideal one (2 * 1.96 standard deviations of the figure), of all its laws: rates of a beta"
-    yield "distribution, of mean 70 to 95 %, where rows of a person have some correlation; 95 % for"
-    yield "good persons and 50 % for bad ones; errors whose size by person is log-normal, 0 to 0.3."
-    yield "Of 12 persons, 54 % of all draws have no bad one where 5 % are bad: these rows cannot"
-    yield "tell, and intervals hold for persons like those of the test. Fewer than 8 have none."
-    yield ""
-    yield f"| persons | rows | {' | '.join(LAWS)} |"
-    yield "|---:|---|" + "---:|" * len(LAWS)
-    for groups in GROUPS:
-        for kind in ("equal", "drawn", "half"):
-            cells = []
-            for laws in LAWS.values():
-                found = [coverage(kind, groups, law, repeats) for law in laws]
-                low, mean = min(found)[0], float(np.mean([held for held, _ in found]))
-                wide = max(width for _, width in found)
-                cells.append(f"{100 * low:.1f} %, {100 * mean:.1f} %, {wide:.2f}")
-            yield f"| {groups} | {kind} | {' | '.join(cells)} |"
-    yield ""
-    yield "A promise of at most 5 %, with 95 % confidence, of errors (good persons 0.1 %, bad 50 %)"
-    yield "and of false alarms (half of a bad person's rows are far from all others): how often it"
-    yield "is made for good persons alone, and how often it is made and broken, at the worst of"
-    yield "the shares of bad persons."
-    yield ""
-    yield "| persons | errors: promised | broken | false alarms: promised | broken |"
-    yield "|---:|---:|---:|---:|---:|"
+    """Yield the lines of the page, each as soon as its cells are there."""
+    return rendered(
+        "interval_coverage",
+        repeats=repeats,
+        n_rows=ROWS,
+        laws=LAWS,
+        covered=_covered(repeats),
+        promised=_promised(repeats),
+        calibrated=_calibrated(min(repeats, 200)),
+    )
+
+
+def _covered(repeats: int) -> Iterator[list[str]]:
+    for groups, kind in itertools.product(GROUPS, ("equal", "drawn", "half")):
+        cells = [str(groups), kind]
+        for laws in LAWS.values():
+            found = [coverage(kind, groups, law, repeats) for law in laws]
+            low, mean = min(found)[0], float(np.mean([held for held, _ in found]))
+            wide = max(width for _, width in found)
+            cells.append(f"{100 * low:.1f} %, {100 * mean:.1f} %, {wide:.2f}")
+        yield cells
+
+
+def _promised(repeats: int) -> Iterator[list[str]]:
     for groups in PROMISED_GROUPS:
         wrong = [promise(groups, bad, 0.5, repeats) for bad in BAD]
         false = [alarm_promise(groups, bad, repeats) for bad in BAD]
-        shown = [
-            figure for found in (wrong, false) for figure in (found[0][0], max(b for _, b in found))
-        ]
-        yield f"| {groups} | {' | '.join(f'{100 * share:.1f} %' for share in shown)} |"
-    yield ""
-    yield "A model of one class, trained on rows of which a fifth is held out (200 repeats), and"
-    yield "confidences and probabilities after a calibration (200 draws) less the known probability"
-    yield "that the label is right: mean, and mean distance."
-    yield ""
-    yield "| rows | one class: promised | broken | confidence | distance | probability: distance |"
-    yield "|---:|---:|---:|---:|---:|---:|"
+        shown = (share for f in (wrong, false) for share in (f[0][0], max(b for _, b in f)))
+        yield [str(groups), *(f"{100 * share:.1f} %" for share in shown)]
+
+
+def _calibrated(repeats: int) -> Iterator[list[str]]:
     for rows in (100, 400, 1000, 4000):
-        made, broken = one_class_promise(rows, min(repeats, 200))
-        bias, near, likely = probability_errors(rows, min(repeats, 200))
-        shares = f"{100 * made:.1f} % | {100 * broken:.1f} %"
-        yield f"| {rows} | {shares} | {bias:+.4f} | {near:.4f} | {likely:.4f} |"
+        shares = (f"{100 * share:.1f} %" for share in one_class_promise(rows, repeats))
+        bias, near, likely = probability_errors(rows, repeats)
+        yield [str(rows), *shares, f"{bias:+.4f}", f"{near:.4f}", f"{likely:.4f}"]
 
 
 if __name__ == "__main__":

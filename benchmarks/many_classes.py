@@ -52,12 +52,11 @@ def main() -> None:
     parser = page_arguments(__doc__, "all")
     parser.add_argument("--budgets", default="8KB,16KB")
     args = parser.parse_args()
-    X, y, X_test, y_test = joined(Path(args.data) / "ucr.npz")
+    X, y, X_test, y_test = joined(args.data / "ucr.npz")
     for budget in args.budgets.split(","):
         result = tinykernel.train(
             X, y, budget=budget, target="cortex-m4", window_shape=(SAMPLES, 1), random_state=0
         )
-        assert result.memory is not None
         accuracy = result.model.score(X_test, y_test)
         print(f"{budget}: {100 * accuracy:.1f} % in {result.memory.flash} bytes", flush=True)
 

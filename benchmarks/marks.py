@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _data import digits, letters
 from _environment import describe_machine
+from _page import rendered
 from _rows import FinishedRows, measure_sets
-from sklearn.datasets import load_digits, make_classification
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -39,13 +40,9 @@ def parts_of(name: str, seed: int, folder: Path) -> tuple[Any, Any, Any, Any]:
         with np.load(folder / "usps.npz") as data:
             return tuple(data[key] for key in ("X_train", "X_test", "y_train", "y_test"))
     if name == "digits":
-        X, y = load_digits(return_X_y=True)
-        X = X.astype(np.uint8)
+        X, y = digits()
     elif name == "letters":
-        shape = {"n_features": 16, "n_informative": 12, "n_redundant": 0, "n_classes": 26}
-        X, y = make_classification(
-            4000, **shape, n_clusters_per_class=2, class_sep=1.5, random_state=0
-        )
+        X, y = letters()
     else:
         loaded = load_data(
             folder / "tables" / "abalone.csv", label="Class_Rings", values=True, test_size=0
@@ -78,33 +75,19 @@ def measure(name: str, seed: int, folder: Path) -> dict[str, Any]:
 
 def page(rows: FinishedRows) -> Iterator[str]:
     """Yield the lines of the page."""
-    yield "# Tables with nothing set but a budget"
-    yield ""
-    names = [name for name in SETS if any(key.startswith(f"{name} ") for key in rows)]
-    means = {}
-    for name in names:
+    leads, cells = [], []
+    for name in SETS:
         splits = [row for key, row in rows.items() if key.startswith(f"{name} ")]
-        means[name] = (np.mean([s["score"] for s in splits]), np.mean([s["svm"] for s in splits]))
-    leads = [100 * (svm - own) for own, svm in means.values() if svm > own]
-    yield f"An RBF SVM of any size is ahead of models in 8 KB on {len(leads)} of {len(names)}"
-    yield f"tables, by up to {max(leads, default=0.0):.1f} points."
-    yield "Images are given without their shape."
-    yield "*letters* are made rows of 26 classes."
-    yield ""
-    yield "| data | splits | tinykernel | each | RBF SVM | bytes | a model |"
-    yield "|---|---:|---:|---|---:|---:|---|"
-    for name in names:
-        splits = [row for key, row in rows.items() if key.startswith(f"{name} ")]
-        unit = 100 if SETS[name][2] == "accuracy" else 1
-        digits = 2 if unit == 100 else 3
-        own, svm = (f"{unit * mean:.{digits}f}{' %' * (unit == 100)}" for mean in means[name])
-        each = ", ".join(f"{unit * row['score']:.{digits}f}" for row in splits)
-        bytes_of = max(row["flash"] or 0 for row in splits)
-        model = splits[0]["model"]
-        yield f"| {name} | {len(splits)} | {own} | {each} | {svm} | {bytes_of} | {model} |"
-    yield ""
-    yield "Of abalone it is R2. Three folds of the training rows choose C of the SVM, and whether"
-    yield "its inputs are standardized. Repeat it with `python benchmarks/marks.py --into FOLDER`."
+        if not splits:
+            continue
+        unit, places = (100, 2) if SETS[name][2] == "accuracy" else (1, 3)
+        means = [np.mean([row[key] for row in splits]) for key in ("score", "svm")]
+        leads.append(100 * (means[1] - means[0]))
+        own, svm = (f"{unit * mean:.{places}f}{' %' * (unit == 100)}" for mean in means)
+        each = ", ".join(f"{unit * row['score']:.{places}f}" for row in splits)
+        most = max(row["flash"] or 0 for row in splits)
+        cells.append((name, len(splits), own, each, svm, most, splits[0]["model"]))
+    yield from rendered("marks", rows=cells, leads=[lead for lead in leads if lead > 0])
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@ there and every finished row in ``numbers/memory.json``; rows that are there are
 Ends with status 1 where a row is over the limit.
 """
 
-import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -23,6 +21,7 @@ from typing import Any
 import numpy as np
 from _data import ARGUMENTS
 from _environment import describe_machine
+from _page import page_arguments, rendered
 from _rows import FinishedRows
 
 from tinykernel.files import write_bytes_atomically
@@ -123,40 +122,24 @@ def limit_of(row: dict[str, Any]) -> float:
 
 def page(rows: dict[str, dict[str, Any]]) -> str:
     """Write the page."""
-    lines = [
-        "# Peak memory of a training",
-        "",
-        "A training stays within a limit of memory that the data say. Repeat it with `python "
-        "benchmarks/memory.py`: the largest resident sets of `tinykernel train DATA --set "
-        "epochs=1` and of what it starts, reading and judging included. The limit is four times "
-        "the data as float32, and 400 MB for Python, its libraries and compiled code; but never "
-        "more than 2 GB. Rows in millions are made of those of covtype, with ten inputs moved at "
-        "random.",
-        "",
-        "| data | values | as float32 | budget | peak | limit | | model | rows | test | time |",
-        "|---|---|---:|---|---:|---:|---|---|---|---:|---:|",
-    ]
+    lines = []
     for key, row in rows.items():
         name, budget = key.split()
         lines.append(
-            f"| {name.replace(':', ' ')} | {row['shape']} | {row['data'] / 1e6:.0f} MB "
+            f"{name.replace(':', ' ')} | {row['shape']} | {row['data'] / 1e6:.0f} MB "
             f"| {budget} | {row['peak'] / 1e6:.0f} MB | {limit_of(row) / 1e6:.0f} MB "
             f"| {'MISSED' if row['peak'] > limit_of(row) else ''} | {row['model']} "
-            f"| {row['rows'] or 'all'} | {100 * row['test']:.2f} % | {row['seconds']:.0f} s |"
+            f"| {row['rows'] or 'all'} | {100 * row['test']:.2f} % | {row['seconds']:.0f} s"
         )
     where = "; ".join(dict.fromkeys(row["measured"] for row in rows.values()))
-    return "\n".join([*lines, "", f"Measured on {where}.", ""])
+    return "\n".join((*rendered("memory", rows=lines, where=where), ""))
 
 
 def main() -> None:
     """Measure what is missing; print and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    folder = os.environ.get("TINYKERNEL_DATA")
-    parser.add_argument("--data", type=Path, default=folder, required=folder is None)
-    parser.add_argument("--sets", default=",".join(SETS))
+    parser = page_arguments(__doc__, ",".join(SETS), "a folder for the page, e.g. docs/results")
     parser.add_argument("--budgets", default=",".join(BUDGETS))
     parser.add_argument("--effort", default="normal")
-    parser.add_argument("--write", type=Path, help="a folder for the page, e.g. docs/results")
     arguments = parser.parse_args()
     rows = FinishedRows(arguments.write, "memory")
     for name in arguments.sets.split(","):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _page import page_arguments, print_page
+from _page import page_arguments, print_page, rendered
 from numpy.typing import NDArray
 from sklearn.covariance import LedoitWolf
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
@@ -108,7 +108,6 @@ def with_prototypes(model: tinykernel.IntegerModel, split: Split) -> tinykernel.
     scores = model.scores(split.X_keep)
     fit = fit_novelty(model, split.X_keep, scores, (split.X, split.y))
     decision = tinykernel.calibrate(model, split.X_keep, split.y_keep).model.decision
-    assert decision is not None
     decision = replace(
         decision,
         novelty_threshold=int(np.median(fit.novelty)),
@@ -164,7 +163,6 @@ def section(
         rates += [] if rate is None else [rate]
     yield from area_table(name, X, np.unique(y).tolist(), found)
     yield promise(rates, refused, "known classes")
-    assert model is not None
     yield from costs(model, Split(X, y, groups, np.unique(y)[-1]))
 
 
@@ -188,7 +186,6 @@ def rows_of(name: str, folder: Path) -> tuple[Rows, Rows, Rows | None]:
         X, y = load(return_X_y=True)
         return X.astype(np.float32), y, None
     data = load_data(folder / f"{name}.npz", groups="group")
-    assert data.group_train is not None
     return data.X_train, data.y_train, data.group_train
 
 
@@ -212,7 +209,6 @@ def costs(model: tinykernel.IntegerModel, split: Split) -> Iterator[str]:
     """Yield what novelty adds on each core, and whether C and Python agree."""
     sure = with_prototypes(model, split)
     decision = sure.decision
-    assert decision is not None
     if decision.prototypes is None:
         yield ""
         yield "Prototypes tell less than the scores here, and are left out."
@@ -250,15 +246,9 @@ def costs(model: tinykernel.IntegerModel, split: Split) -> Iterator[str]:
 
 def page(folder: Path, sets: list[str]) -> Iterator[str]:
     """Yield the lines of the page."""
-    yield "# Novelty: one class left out"
-    yield ""
-    yield "Written by `benchmarks/novelty.py`. AUROC: how often a row of the class left out has a"
-    yield "larger novelty than a test row of a known class. What it is for:"
-    yield "[decisions.md](../decisions.md)."
-    for name in sets:
-        yield ""
-        train = _windows if name == "har_raw" else _components
-        yield from section(name, *rows_of(name, folder), train)
+    trains = {name: _windows if name == "har_raw" else _components for name in sets}
+    sections = (section(name, *rows_of(name, folder), train) for name, train in trains.items())
+    return rendered("novelty", sections=sections)
 
 
 if __name__ == "__main__":

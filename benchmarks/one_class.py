@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from _page import page_arguments, print_page
+from _page import page_arguments, print_page, rendered
 from novelty import FALSE_ALARMS, TARGETS, Rows, Split, area_table, detectors, promise, rows_of
 from sklearn.covariance import LedoitWolf
 from sklearn.metrics import roc_auc_score
@@ -58,7 +58,6 @@ def section(name: str, folder: Path) -> Iterator[str]:
 def costs(model: tinykernel.IntegerModel, rows: Rows) -> Iterator[str]:
     """Yield what the last model takes on each core, and whether C and Python agree."""
     prototypes = model.find(Prototypes)
-    assert prototypes is not None
     yield ""
     yield f"{len(prototypes.levels)} prototypes of {model.n_features} inputs or counts."
     yield ""
@@ -171,14 +170,6 @@ def areas(rate: int, axes: int, samples: int, seed: int) -> list[tuple[float, ..
 
 def machines() -> Iterator[str]:
     """Yield how well faults of machines are found, of which 40 healthy ones were recorded."""
-    yield "## machines"
-    yield ""
-    yield "Faults of simulated machines; 40 healthy recordings of 4096 samples to learn from, 15"
-    yield "healthy and 15 faulty ones to test. The least AUROC of three seeds of ours with int16,"
-    yield "ours with float32, and Mahalanobis; how many impacts at 61 Hz are in a window."
-    yield ""
-    yield f"| rate | axes | window | in it | impacts at 61 Hz | {' | '.join(FAULTS)} |"
-    yield "|---:|---:|---:|---:|" + "---|" * (len(FAULTS) + 1)
     for rate, axes in ((3200, 3), (6400, 1), (25600, 3)):
         for samples in (256, 1024):
             found = np.min([areas(rate, axes, samples, seed) for seed in range(3)], axis=0)
@@ -189,14 +180,10 @@ def machines() -> Iterator[str]:
 
 def page(folder: Path, sets: list[str]) -> Iterator[str]:
     """Yield the lines of the page."""
-    yield "# One class: only normal rows are given"
-    yield ""
-    yield "Written by `benchmarks/one_class.py`. AUROC: how often a row of the class left out has a"
-    yield "larger novelty than a test row of what is normal. What it is for:"
-    yield "[decisions.md](../decisions.md#one-class-only-normal-rows)."
-    for name in sets:
-        yield ""
-        yield from machines() if name == "machines" else section(name, folder)
+    sections = (
+        (name, machines() if name == "machines" else section(name, folder)) for name in sets
+    )
+    return rendered("one_class", sections=sections, faults=FAULTS)
 
 
 if __name__ == "__main__":

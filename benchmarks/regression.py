@@ -12,14 +12,14 @@ window of vibration (256 samples); whole bearings are held out, also where somet
 It is a model of a machine, not a machine.
 """
 
-import argparse
 import time
 import warnings
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from _environment import describe_machine
+from _page import page_arguments, print_page, rendered
 from sklearn import datasets
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import RidgeCV
@@ -30,7 +30,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from tinykernel import train
-from tinykernel.files import write_bytes_atomically
 
 BUDGET = 8192
 SETS = ("diabetes", "friedman1", "friedman2", "friedman3", "housing", "wear")
@@ -140,7 +139,6 @@ def run(name: str, seed: int, **given: Any) -> dict[str, float]:
     start = time.perf_counter()
     found = train(X, y, task="numbers", budget=BUDGET, random_state=seed, groups=groups, **given)
     seconds = time.perf_counter() - start
-    assert found.memory is not None
     ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 4, 15))).fit(X, y)
     return {
         "ours": rmse(found.model.predict(X_test), y_test),
@@ -153,46 +151,29 @@ def run(name: str, seed: int, **given: Any) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    """Run the sets and print or write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--effort", default="normal")
-    parser.add_argument("--epochs", type=int)
-    parser.add_argument("--write", type=Path, help="page to write, e.g. docs/results/regression.md")
-    arguments = parser.parse_args()
-    lines = [
-        "# Values at 8 KB",
-        "",
-        "In 8 KB the errors are about those of an RBF SVR of any size, and of an int8 perceptron",
-        "in the same bytes.",
-        "",
-        "RMSE on the test rows, in integers as in the firmware. `benchmarks/regression.py` says",
-        "what the sets are, how the others were trained, and prints this page.",
-        f"Effort {arguments.effort}, epochs {arguments.epochs or 'as usual'}, "
-        f"{arguments.seeds} seed(s). {describe_machine()}.",
-        "",
-        "| set | ours | flash | seconds | RBF SVR | int8 perceptron | ridge | mean | ours / SVR "
-        "| ours / perceptron |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    print("\n".join(lines), flush=True)
-    for name in arguments.sets.split(","):
-        found = [
-            run(name, seed, effort=arguments.effort, epochs=arguments.epochs)
-            for seed in range(arguments.seeds)
-        ]
+def lines_of(sets: str, seeds: int, **told: Any) -> Iterator[str]:
+    """Yield a line of the table a set: means over the seeds."""
+    for name in sets.split(","):
+        found = [run(name, seed, **told) for seed in range(seeds)]
         mean = {key: float(np.mean([each[key] for each in found])) for key in found[0]}
         ratio = mean["ours"] / mean["svr"]
-        lines.append(
+        yield (
             f"| {name} | {mean['ours']:.4g} | {mean['bytes']:.0f} | {mean['seconds']:.0f} "
             f"| {mean['svr']:.4g} | {mean['perceptron']:.4g} | {mean['ridge']:.4g} "
             f"| {mean['mean']:.4g} | {ratio:.3f} | {mean['ours'] / mean['perceptron']:.3f} |"
         )
-        print(lines[-1], flush=True)
-    if arguments.write is not None:
-        write_bytes_atomically(arguments.write, ("\n".join(lines) + "\n").encode())
+
+
+def main() -> None:
+    """Run the sets and print or write the page."""
+    parser = page_arguments(__doc__, ",".join(SETS))
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--effort", default="normal")
+    parser.add_argument("--epochs", type=int)
+    given = parser.parse_args()
+    lines = lines_of(given.sets, given.seeds, effort=given.effort, epochs=given.epochs)
+    page = rendered("regression", given=given, machine=describe_machine(), lines=lines)
+    print_page(page, given.write)
 
 
 if __name__ == "__main__":

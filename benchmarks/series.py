@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _page import page_arguments, print_page
+from _page import page_arguments, print_page, rendered
 from _rows import FinishedRows
 from sklearn.linear_model import RidgeClassifierCV
 from sklearn.model_selection import GridSearchCV
@@ -60,7 +60,6 @@ def trained(file: Path, name: str, budget: str) -> dict[str, Any]:
     found = tinykernel.train(
         X, y, budget=budget, target=TARGET, window_shape=(X.shape[1], 1), random_state=0
     )
-    assert found.memory is not None
     return {
         "accuracy": found.model.score(X_test, y_test),
         "flash": found.memory.flash,
@@ -81,39 +80,27 @@ def page(rows: FinishedRows, known: int) -> Iterator[str]:
     gain = {name: rows[name]["8KB"]["accuracy"] - rows[name]["minirocket"] for name in names}
     mean = {b: 100 * np.mean([rows[name][b]["accuracy"] for name in names]) for b in BUDGETS}
     mean |= {peer: 100 * np.mean([rows[name][peer] for name in names]) for peer in PEERS}
-    yield "# Series of the UCR archive"
-    yield ""
-    yield f"On {len(names)} sets a model in 8 KB has {mean['8KB']:.1f} % in the mean, where"
-    yield f"MiniRocket with 10,000 float features has {mean['minirocket']:.1f} %. It is better on"
-    better, worse = (sum(sign * one > 0 for one in gain.values()) for sign in (1, -1))
-    yield f"{better} of them, and worse on {worse}."
-    yield ""
-    yield "![Accuracy in 8 KB beside MiniRocket](ucr.png)"
-    yield ""
-    yield "Accuracy in % on the official test part; the C computes the same labels. Flash is linked"
-    yield "for a Cortex-M4, with the code. MiniRocket is the published accuracy, the others are of"
-    yield "the same run. The table has the sets on which 8 KB is furthest ahead, and behind."
-    if len(names) < known:
-        yield f"Measured so far: {len(names)} of {known} sets. The script can go on."
-    yield ""
-    head = ("set", "rows x samples, classes", *(f"{b} (bytes)" for b in BUDGETS))
-    yield "| " + " | ".join((*head, "MiniRocket", "linear", "RBF SVM")) + " |"
-    yield "|" + "---|" * (len(head) + 3)
+    lines = []
     ordered = sorted(names, key=lambda name: -gain[name])
     for name in ordered if len(names) < 15 else ordered[:7] + ordered[-7:]:
         row = rows[name]
         cells = [f"{100 * row[b]['accuracy']:.1f} ({row[b]['flash']})" for b in BUDGETS]
         shape = f"{row['rows']} x {row['samples']}, {row['classes']}"
-        peers = [f"{100 * row[peer]:.1f}" for peer in PEERS]
-        yield "| " + " | ".join((name, shape, *cells, *peers)) + " |"
-    cells = [f"**{one:.2f}**" for one in mean.values()]
-    yield "| " + " | ".join((f"**mean of {len(names)}**", "", *cells)) + " |"
-    yield ""
-    longest = max(rows[name][b]["seconds"] for name in names for b in BUDGETS)
-    largest = max(rows[name][b]["ram"] for name in names for b in BUDGETS)
-    yield f"The longest training took {longest:.0f} s. The most RAM is {largest} bytes."
-    yield "All sets and days are in [the numbers](numbers/ucr.json). Repeat it with"
-    yield "`python benchmarks/series.py --into FOLDER`."
+        lines.append((name, shape, *cells, *(f"{100 * row[peer]:.1f}" for peer in PEERS)))
+    means = (f"**{one:.2f}**" for one in mean.values())
+    lines.append((f"**mean of {len(names)}**", "", *means))
+    yield from rendered(
+        "series",
+        rows=lines,
+        mean=mean,
+        budgets=BUDGETS,
+        measured=len(names),
+        known=known,
+        better=sum(one > 0 for one in gain.values()),
+        worse=sum(one < 0 for one in gain.values()),
+        longest=max(rows[name][b]["seconds"] for name in names for b in BUDGETS),
+        largest=max(rows[name][b]["ram"] for name in names for b in BUDGETS),
+    )
 
 
 def measured(rows: FinishedRows) -> list[str]:
@@ -142,11 +129,11 @@ def main() -> None:
     parser.add_argument("--budgets", default=",".join(BUDGETS))
     parser.add_argument("--since", default="0", metavar="DAY", help="measure what is older again")
     args = parser.parse_args()
-    file = Path(args.data) / "ucr.npz"
+    file = args.data / "ucr.npz"
     with np.load(file) as data:
         known = sorted({key.split("/")[0] for key in data})
     rows = FinishedRows(args.into, "ucr")
-    for name in known if args.sets == "all" else args.sets.split(","):
+    for name in known if args.sets == "all" else filter(None, args.sets.split(",")):
         rows.measure(name, measure, file, name)
         for budget in args.budgets.split(","):
             if budget not in rows[name] or rows[name][budget]["day"] < args.since:

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
 import soundfile
-from _page import page_arguments, print_page
+from _page import page_arguments, print_page, rendered
 from sklearn.model_selection import GroupKFold
 
 from tinykernel import train
@@ -180,21 +180,6 @@ def _share_right(answers: list[tuple[np.ndarray, np.ndarray]], balanced: bool) -
 
 def page(arguments: argparse.Namespace) -> Iterator[str]:
     """Yield the lines of the page."""
-    yield "# Sounds, vibrations and beats"
-    yield ""
-    yield "Recordings of spoken words, motors and hearts, judged on persons or machines that the"
-    yield "training has not met: words and motors are near their ceiling, hearts are not."
-    yield ""
-    yield "Accuracy in % of windows whose groups were held out, of the integer model; bytes are"
-    yield "those linked on Cortex-M4, spectrum included. Of beats it is the mean recall of"
-    yield f"N, S and V over the folds named, trained on at most {BEATS} windows of a class. Written"
-    yield "by `benchmarks/sounds.py`. The first fold chooses cells, offset and the number of"
-    yield "kernels, from rows that later folds hold out."
-    yield ""
-    yield "Beats in 16 KB and digits of persons left out were learned by gradients, as at first."
-    yield ""
-    yield "| data | held out | budget | accuracy | each fold | kernels, or channels | bytes |"
-    yield "|---|---|---|---|---|---|---|"
     rows = {}
     if arguments.write and arguments.write.exists():
         lines = arguments.write.read_text().split("|---|\n")[-1].splitlines()
@@ -202,9 +187,9 @@ def page(arguments: argparse.Namespace) -> Iterator[str]:
     for one in filter(None, arguments.sets.split(",")):
         name, budget, *first = one.split(":")
         folds = int(first[0]) if first else 99
-        line = row(name, budget, folds, Path(arguments.data), arguments.work)
+        line = row(name, budget, folds, arguments.data, arguments.work)
         rows[_key(line)] = line
-    yield from (rows[key] for key in sorted(rows))
+    yield from rendered("sounds", beats=BEATS, rows=[rows[key] for key in sorted(rows)])
 
 
 def _key(line: str) -> tuple[int, int]:

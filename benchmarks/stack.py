@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from _page import templates
 
 from tests.firmware.local_models import ALL, with_events
 from tests.random_models import TABLES, one_class, random_model, tree_model, with_linear
@@ -63,93 +64,6 @@ _TABLES = {
         4,
     ),
 }
-_PROGRAM = """
-#include "semihost.h"
-%(includes)s
-#if defined(__AVR__) /* its pointer is a byte below the stack, which has no alignment */
-#include <avr/io.h>
-typedef uint8_t paint_t;
-enum { PAINT = 0xa7, SIZE = 448, FRAME = 32, BELOW = 1 };
-#else
-typedef uint32_t paint_t;
-enum { PAINT = 0x5ca1ab1e, SIZE = 2048, FRAME = 64, BELOW = 0 };
-#endif
-%(buffers)s
-static uint32_t margin, novelty;
-
-static inline __attribute__((always_inline)) uintptr_t stack_pointer(void)
-{
-#if defined(__AVR__)
-    return SP;
-#else
-    uintptr_t value;
-#if defined(__riscv)
-    __asm__ volatile("mv %%0, sp" : "=r"(value));
-#elif defined(__arm__)
-    __asm__ volatile("mov %%0, sp" : "=r"(value));
-#else
-    __asm__ volatile("mov %%0, a1" : "=r"(value));
-#endif
-    return value;
-#endif
-}
-
-/* Paint the memory below the frame of this function. */
-static __attribute__((noinline)) void paint(void)
-{
-    volatile paint_t *const top = (volatile paint_t *)stack_pointer();
-    int16_t i;
-    for (i = 1; i <= (int16_t)(SIZE / sizeof *top); i++) {
-        top[-i] = PAINT;
-    }
-}
-
-/* Bytes below `top` down to the last one that has lost its paint. This function may have a larger
- * frame than paint(), so the last bytes are not looked at. */
-static __attribute__((noinline)) uint32_t used(uintptr_t top)
-{
-    const volatile paint_t *at = (const volatile paint_t *)(stack_pointer() - SIZE + FRAME);
-    while ((uintptr_t)at < top && *at == PAINT) {
-        at++;
-    }
-    return (uintptr_t)at < top ? (uint32_t)(top - (uintptr_t)at) + BELOW : 0u;
-}
-%(functions)s
-static uint32_t (*const calls[])(void) = { %(calls)s };
-
-int main(void)
-{
-    const int32_t out = tk_open("out.bin", 1);
-    uint32_t most, i, round, noise = 1u, n = 0u;
-    (void)n;
-    for (i = 0u; i < sizeof calls / sizeof *calls; i++) {
-        most = 0u;
-        for (round = 0u; round < 3u; round++) {
-            for (n = 0u; n < sizeof input / sizeof *input; n++) {
-                noise = noise * 1664525u + 1013904223u;
-                input[n] = noise ^ (noise >> 16);
-            }
-            n = calls[i]();
-            most = n > most ? n : most;
-        }
-        (void)tk_write(out, &most, 4u);
-    }
-    return 0;
-}
-"""
-_CALL = """
-static __attribute__((noinline)) uint32_t call_%(function)s(void)
-{
-    uint32_t most = 0u, now, left = %(times)du;
-    do {
-        paint();
-        (void)%(function)s(%(arguments)s);
-        now = used(stack_pointer());
-        most = now > most ? now : most;
-    } while (--left != 0u);
-    return most;
-}
-"""
 
 
 def platform_of(core: str, kind: str) -> Platform:
@@ -285,16 +199,11 @@ def _program(compiled: list[_Compiled]) -> str:
             n_lines = model.grids()[0].rows if function.endswith("_line") else 1
             times = samples if function.endswith("_push") else n_lines
             calls.append((function, ", ".join(arguments), times))
-    parts = [
-        _CALL % {"function": function, "arguments": arguments, "times": times}
-        for function, arguments, times in calls
-    ]
-    return _PROGRAM % {
-        "includes": "".join(f'#include "{code.stem}.h"\n' for _, code, *_ in compiled),
-        "buffers": "\n".join(f"static uint32_t {name}[{size}];" for name, size in sizes.items()),
-        "functions": "".join(parts),
-        "calls": ", ".join(f"call_{function}" for function, _, _ in calls),
-    }
+    names, template = (
+        [code.stem for _, code, *_ in compiled],
+        templates().get_template("stack.c.j2"),
+    )
+    return template.render(names=names, sizes=sizes, calls=calls) + "\n"
 
 
 def main() -> None:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _data import digits
 from _environment import describe_machine
+from _page import rendered
 from _rows import FinishedRows, measure_sets
-from sklearn.datasets import load_digits, make_classification
+from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
@@ -32,8 +34,7 @@ OURS, PEERS = ("normal", "quick"), ("HistGradientBoosting", "MLP", "LightGBM")
 def rows(name: str) -> tuple[list[Any], str]:
     """Return training and test rows, and the budget."""
     if name == "digits":
-        X, y = load_digits(return_X_y=True)
-        X, budget = X.astype(np.uint8), "8KB"
+        (X, y), budget = digits(), "8KB"
     else:
         (n, inputs, informative, classes), budget = MADE[name]
         options = {"n_informative": informative, "n_classes": classes, "random_state": 0}
@@ -76,24 +77,13 @@ def measure(name: str, _: Path) -> dict[str, Any]:
 
 def page(finished: FinishedRows) -> Iterator[str]:
     """Yield the lines of the page."""
-    names = (*OURS, *PEERS)
-    yield "# How long tables train"
-    yield ""
-    yield "Written by `benchmarks/table_speed.py`: seconds of one processor, and the accuracy on"
-    yield "held-out rows in %. The first two are `train` with `--effort normal` and `quick`; the"
-    yield "others are models in floats of any size. The sets *made* are of `make_classification`."
-    yield ""
-    yield f"| data | rows | classes | budget | {' | '.join(names)} |"
-    yield "|---|---|---:|---|" + "---:|" * len(names)
+    names, rows = (*OURS, *PEERS), []
     for name, row in finished.items():
         cells = [row.get(each) for each in names]
         texts = (f"{c['seconds']:.1f} s, {c['accuracy']:.1f}" if c else "-" for c in cells)
-        front = name, row["rows"], str(row["classes"]), row["budget"]
-        yield f"| {' | '.join((*front, *texts))} |"
-    yield ""
-    if left := [name for name in SETS if name not in finished]:
-        yield f"Not measured: {', '.join(left)}."
-    yield "Repeat it with `python benchmarks/table_speed.py --into FOLDER`."
+        rows.append((name, row["rows"], row["classes"], row["budget"], *texts))
+    missing = [name for name in SETS if name not in finished]
+    yield from rendered("table_speed", names=names, rows=rows, missing=missing)
 
 
 if __name__ == "__main__":

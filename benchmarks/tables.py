@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _data import Data, load
+from _data import Data, label_of, load
 from _environment import describe_machine
-from _page import draw_dots
+from _page import draw_dots, rendered
 from _rows import FinishedRows, measure_sets
 from peers import available
 from peers.converted import emlearn_trees
@@ -69,22 +69,14 @@ def command(*arguments: str) -> tuple[dict[str, Any], float]:
 def rows_of(name: str, file: Path) -> tuple[Data, Coding]:
     """Return the rows as the command reads them, in numbers, and what stands for text."""
     found = load_data(
-        file, label=_label(file), test_size=0.2, seed=0, values=SETS[name][1] == VALUES
+        file, label=label_of(file), test_size=0.2, seed=0, values=SETS[name][1] == VALUES
     )
-    assert found.X_test is not None
-    assert found.y_test is not None
     data = Data(found.X_train, found.y_train, found.X_test, found.y_test)
     columns = found.columns or ()
     texts = {
         str(columns.index(column)): t for column, t in (found.coding or Coding()).texts.items()
     }
     return data, Coding(texts)
-
-
-def _label(file: Path) -> str:
-    """Return the name of the last column."""
-    with file.open(encoding="utf-8") as stream:
-        return stream.readline().strip().split(",")[-1]
 
 
 def shares(name: str, y: Any, answers: Any) -> list[float]:
@@ -164,7 +156,7 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
             data.write(file)
         else:
             data, coding = rows_of(name, file)
-            told_besides += ("--label", _label(file))
+            told_besides += ("--label", label_of(file))
         line = ("train", str(file), "--budget", f"{kilobytes:g}KB", *told_besides)
         trained, seconds = command(*line, "-o", str(model))
         counted, _ = command("bench", str(model), "--target", "cortex-m4")
@@ -185,41 +177,17 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
 def page(rows: FinishedRows) -> Iterator[str]:
     """Yield the lines of the page."""
     names = [name for name in SETS if name in rows]
-    ahead = sum(
-        _points(rows[name]["found"]) > _points(rows[name]["boosting"]) - 0.5 for name in names
-    )
-    yield "# Tables with text, gaps and thresholds"
-    yield ""
-    yield f"On {ahead} of {len(names)} tables a model in the budget of a small chip is as good as"
-    yield "HistGradientBoosting of any size, or within half a point."
-    yield ""
-    yield "![Accuracy beside classifiers of any size](tables.png)"
-    yield ""
-    yield "Accuracy / balanced accuracy in %, of abalone,"
-    yield "elevators and cpu_act R2, on the rows that `train` keeps aside with seed 0. Hypothyroid"
-    yield "and credit_g are trained with `--class-weight balanced`. Flash is linked for Cortex-M4,"
-    yield "with the code; instructions are the most that were counted for a row there; seconds are"
-    yield "of the processor, the start of the program and the linker included. The tree of depth 6,"
-    yield "the linear model, the RBF SVM (C = 10, at most 20,000 rows) and HistGradientBoosting"
-    yield "with its defaults are of any size; emlearn's forest has the same budget, and no values."
-    if len(rows) < len(SETS):
-        yield f"Measured so far: {len(rows)} of {len(SETS)} rows. The script can go on."
-    yield ""
-    yield (
-        "| data | budget | found | bytes | instructions | seconds | tree of depth 6 | linear "
-        "| RBF SVM | HistGradientBoosting | emlearn's forest (bytes, instructions) | model |"
-    )
-    yield "|" + "---|" * 12
+    cells = []
     for name in names:
-        row = rows[name]
-        cells = [_cell(row[peer]) for peer in _ANSWERS]
+        row, (kilobytes, _) = rows[name], SETS[name]
+        others = [_cell(row[peer]) for peer in _ANSWERS]
         if row["emlearn"] is not None:
-            cells[-1] += f" ({row['emlearn flash']}, {row['emlearn instructions']})"
+            others[-1] += f" ({row['emlearn flash']}, {row['emlearn instructions']})"
         own = (f"**{_cell(row['found'])}**", row["flash"], row["instructions"], row["seconds"])
-        front = (name.split()[0], f"{SETS[name][0]:g} KB", *map(str, own))
-        yield "| " + " | ".join((*front, *cells, row["model"])) + " |"
-    yield ""
-    yield "Repeat it with `python benchmarks/tables.py --into FOLDER`."
+        cells.append((name.split()[0], f"{kilobytes:g} KB", *own, *others, row["model"]))
+    leads = [_points(rows[name]["found"]) - _points(rows[name]["boosting"]) for name in names]
+    ahead = sum(lead > -0.5 for lead in leads)
+    yield from rendered("tables", rows=cells, ahead=ahead, known=len(SETS))
 
 
 def picture(rows: FinishedRows, file: Path) -> None:

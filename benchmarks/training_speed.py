@@ -181,7 +181,6 @@ def measure_apart(name: str, report: Report, folder: Path, threads: int) -> None
     """Measure one data set in a fresh process: the peak of the memory of a process never falls."""
     command = [sys.executable, __file__, "--data", str(folder), "--threads", str(threads)]
     with subprocess.Popen([*command, "--only", name], stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
         for line in child.stdout:
             report.add(*json.loads(line))
     if child.returncode:

@@ -110,19 +110,11 @@ def proofs_of(kind: str, model: IntegerModel, folder: Path) -> list[tuple[str, s
     """Prove one model, and change what there is to change."""
     ok, used, written = prove(model, folder)
     done, refused = changed(folder)
-    return [
-        (
-            "time of `check_proof.py`",
-            kind,
-            f"{'accepted' if ok else 'REFUSED'}, {used:.1f} s of "
-            f"one processor; {written:.1f} s to write it",
-        ),
-        (
-            "one number changed: " + ", ".join(f"{n} {name}" for name, n in done.items()),
-            kind,
-            f"{sum(refused.values())} of {sum(done.values())} refused",
-        ),
-    ]
+    verdict = "accepted" if ok else "REFUSED"
+    spent = f"{verdict}, {used:.1f} s of one processor; {written:.1f} s to write it"
+    changes = "one number changed: " + ", ".join(f"{n} {name}" for name, n in done.items())
+    found = f"{sum(refused.values())} of {sum(done.values())} refused"
+    return [("time of `check_proof.py`", kind, spent), (changes, kind, found)]
 
 
 def proofs(n: int, files: list[Path]) -> list[tuple[str, str, str]]:
@@ -134,30 +126,22 @@ def proofs(n: int, files: list[Path]) -> list[tuple[str, str, str]]:
             accepted += prove(model, folder)[0]
             refused += tamper(folder, rng)
             print(f"[{number}/{len(models)}] proofs", flush=True)
-        large = random_model(1, n_features=784, n_blocks=8, n_classes=10, permutation="orbit")
-        image = ALL["convolutions, 4-bit taps"]()
-        given = [
-            (
-                f"`{file.stem}`, a model of {file.stat().st_size:,} bytes",
-                as_integer_model(load(file)),
-            )
-            for file in files
-        ]
+        shape = {"n_features": 784, "n_blocks": 8, "n_classes": 10, "permutation": "orbit"}
+        large = {
+            "784 inputs, 8 blocks of 1,024 rows": random_model(1, **shape),
+            "an image of 28 x 28": ALL["convolutions, 4-bit taps"](),
+        }
+        for file in files:
+            title = f"`{file.stem}`, a model of {file.stat().st_size:,} bytes"
+            large[title] = as_integer_model(load(file))
         rows = []
-        for kind, model in (
-            ("784 inputs, 8 blocks of 1,024 rows", large),
-            ("an image of 28 x 28", image),
-            *given,
-        ):
+        for kind, model in large.items():
             rows += proofs_of(kind, model, folder)
             print(rows[-1], flush=True)
+    what, n = "`check_proof.py` accepts the proof of the C", len(models)
     return [
-        (
-            "`check_proof.py` accepts the proof of the C",
-            f"{len(models)} random models",
-            f"{accepted} accepted",
-        ),
-        ("one digit of one table changed", f"the same {len(models)}", f"{refused} refused"),
+        (what, f"{n} random models", f"{accepted} accepted"),
+        ("one digit of one table changed", f"the same {n}", f"{refused} refused"),
         *rows,
     ]
 
@@ -177,24 +161,11 @@ def fuzz(scale: float | None, log: str | None) -> list[tuple[str, str, str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--fuzz-scale", type=float, help="share of a make fuzz to run, none if not given"
-    )
-    parser.add_argument(
-        "--fuzz-log",
-        action="append",
-        default=[],
-        help="output of a make fuzz that has run; repeat it",
-    )
+    repeated = {"action": "append", "default": [], "metavar": "FILE"}
+    parser.add_argument("--fuzz-scale", type=float, help="share of a make fuzz to run, or none")
+    parser.add_argument("--fuzz-log", **repeated, help="output of a make fuzz; repeat it")
     parser.add_argument("--models", type=int, default=50, help="random models to prove")
-    parser.add_argument(
-        "--model",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="prove a trained model, too; repeat it",
-    )
+    parser.add_argument("--model", type=Path, **repeated, help="prove a trained model; repeat it")
     given = parser.parse_args()
     rows = [
         *proofs(given.models, given.model),

@@ -16,6 +16,7 @@ import importlib.util
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from _data import Data, accuracy
@@ -57,32 +58,22 @@ PEERS: dict[str, Callable[[str, Data, int], Outcome | None]] = {
 
 def measure_peer(peer: str, name: str, kilobytes: float, parts: list[Data]) -> Peer:
     """Train, build and measure a peer on all parts; `what` is empty where nothing fits."""
-    started, budget, found = time.perf_counter(), int(kilobytes * 1024), []
+    started, found = time.perf_counter(), list[Outcome]()
+    facts: tuple[Any, ...] = ("", 0, "", 0.0, None, None)
     for part in parts:
-        outcome = PEERS[peer](name, part, budget)
+        outcome = PEERS[peer](name, part, int(kilobytes * 1024))
         if outcome is None:
-            seconds = time.perf_counter() - started
-            return Peer(
-                name, kilobytes, peer, "", 0, "", 0.0, None, None, seconds, describe_machine()
-            )
+            break
         found.append(outcome)
-    y = np.concatenate([part.y_test for part in parts])
-    labels = np.concatenate([outcome.labels for outcome in found])
-    counts = [outcome.instructions for outcome in found if outcome.instructions is not None]
-    largest = max(found, key=lambda outcome: outcome.flash)
-    return Peer(
-        name,
-        kilobytes,
-        peer,
-        largest.what,
-        largest.flash,
-        largest.source,
-        accuracy(name, y, labels),
-        max(counts, default=None),
-        largest.ram,
-        time.perf_counter() - started,
-        describe_machine(),
-    )
+    else:
+        y = np.concatenate([part.y_test for part in parts])
+        labels = np.concatenate([outcome.labels for outcome in found])
+        counts = [outcome.instructions for outcome in found if outcome.instructions is not None]
+        most = max(found, key=lambda outcome: outcome.flash)
+        share = accuracy(name, y, labels)
+        facts = (most.what, most.flash, most.source, share, max(counts, default=None), most.ram)
+    seconds = time.perf_counter() - started
+    return Peer(name, kilobytes, peer, *facts, seconds, describe_machine())
 
 
 def available(peer: str, name: str) -> bool:
