@@ -3,6 +3,11 @@
 import subprocess
 from pathlib import Path
 
+from tests.sessions import ROOT
+from tinykernel.build.program import write_sources
+from tinykernel.codegen.sources import render_sources
+from tinykernel.model import IntegerModel
+
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
 CPP = ("-xc++", "-std=c++17")
 # A program, or a target whose compiler it may be, and options.
@@ -26,6 +31,25 @@ def run_compiler(
     output = ["-c", "-o", str(folder / "object.o")] if to_object else []
     words = [*command, *headers, *output, str(folder / "src" / source)]
     return subprocess.run(words, capture_output=True, text=True)
+
+
+def program(name: str) -> str:
+    """Return the text of a program of ``tests/programs``."""
+    return (ROOT / "tests" / "programs" / f"{name}.c").read_text(encoding="ascii")
+
+
+def run_program(
+    gcc: str, name: str, model: IntegerModel, folder: Path, *flags: str, sanitised: bool = True
+) -> int:
+    """Run a program of ``tests/programs`` with the C of a model, called m; return its status."""
+    include = [f"-I{path}" for path in write_sources(folder, render_sources(model, "m"))]
+    text, source = program(name), folder / "src" / "main.c"
+    source.write_text(text)
+    sources = [source] if '#include "m.c"' in text else [source, folder / "src" / "m.c"]
+    command = [gcc, "-std=c99", *flags, *include, *sources, "-o", folder / "program"]
+    command += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] * sanitised
+    subprocess.run(command, check=True)
+    return subprocess.run([folder / "program"]).returncode
 
 
 def compile_export(compiler: list[str], folder: Path) -> Path:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.firmware.compiling import program
 from tests.random_models import random_raw
 from tinykernel import resources
 from tinykernel.build.harness import run_rows, write_rows
@@ -21,23 +22,6 @@ from tinykernel.build.program import (
 )
 from tinykernel.codegen.sources import render_sources
 from tinykernel.model.integer import IntegerModel
-
-# The harness of a model, with names and files of its own.
-_UNIT = """
-#include "semihost.h"
-static int32_t open_own(const char *name, int writing)
-{{
-    (void)name;
-    return tk_open(writing ? "{0}/out.bin" : "{0}/in.bin", writing);
-}}
-#define tk_open open_own
-#define main {0}_main
-#define tk_measured {0}_measured
-#define tk_measured_push {0}_measured_push
-#define tk_measured_event {0}_measured_event
-int main(void);
-#include "harness.c"
-"""
 
 
 class _Part(Program):
@@ -67,7 +51,7 @@ def differences(
     for number, (name, model) in enumerate(models.items()):
         own = f"m{number}"
         include = [boards, *write_sources(root / own, render_sources(model, own))]
-        (root / own / "unit.c").write_text(_UNIT.format(own))
+        (root / own / "unit.c").write_text(program("unit").replace("OWN", own))
         objects = []
         for source in (root / own / "unit.c", root / own / "src" / f"{own}.c"):
             objects.append(root / own / f"{source.stem}.o")

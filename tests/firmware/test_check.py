@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.firmware.compiling import program
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
 from tinykernel.build.program import Platform, build, write_sources
@@ -20,31 +21,6 @@ MODELS = {
     "integers": lambda: random_model(1, raw_dtype="int16", permutation="orbit", n_classes=2),
     "signal": lambda: local_model(random_signal_stage(1), 1),
 }
-# The tables are written to here: the source is compiled without its `const`.
-FLIPS = """\
-#include <limits.h>
-#include <stdint.h>
-#include <stdio.h>
-#define const
-#include "gesture.c"
-static int missed(unsigned char *bytes, unsigned n)
-{{
-    unsigned i;
-    int count = 0;
-    for (i = 0u; i < n; i += i + 9u < n ? 8u : 1u) {{
-        bytes[i] ^= (unsigned char)(1u << i % 8u);
-        count += gesture_check() == 0;
-        bytes[i] ^= (unsigned char)(1u << i % 8u);
-    }}
-    return count;
-}}
-int main(void)
-{{
-    int count = gesture_check();
-{calls}
-    return count != 0;
-}}
-"""
 
 
 def sources(model: IntegerModel, folder: Path) -> list[Path]:
@@ -63,7 +39,7 @@ def test_every_table_counts(require_tool: Callable[[str], str], tmp_path: Path, 
         for t in pack(model).tables
     ]
     main = tmp_path / "main.c"
-    main.write_text(FLIPS.format(calls="\n".join(calls)))
+    main.write_text(program("check_flips").replace("CALLS", "\n".join(calls)))
     build(Platform(host_toolchain([gcc])), [main], tmp_path, include=include, flags=["-O2"]).run()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.firmware.compiling import WARNINGS, run_compiler
+from tests.firmware.compiling import WARNINGS, program, run_compiler
 from tests.firmware.local_models import CONVOLUTIONS, SIGNALS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import balanced, random_model, random_raw
@@ -15,45 +15,6 @@ from tinykernel.codegen.sources import render_sources
 from tinykernel.decisions.counters import Counters, saturated
 from tinykernel.model.answers.decision import margins
 from tinykernel.model.integer import IntegerModel
-
-PROGRAM = """
-#include "semihost.h"
-#include "gesture_field.h"
-
-static struct { gesture_input_t values[GESTURE_FEATURES]; } row;
-static gesture_scratch_t scratch;
-static gesture_counters_t counters;
-static int32_t scores[GESTURE_CLASSES];
-QUANTIZED
-
-int main(void)
-{
-    const int32_t input = tk_open("in.bin", 0);
-    const int32_t output = tk_open("out.bin", 1);
-    int32_t found[4];
-    uint32_t margin;
-    int label, wrong;
-
-    gesture_counters_reset(&counters);
-    while (tk_read(input, &row, (uint32_t)sizeof row) == 0u) {
-        gesture_scores(row.values, scratch, scores);
-        label = gesture_label(scores, &margin);
-        gesture_counters_update(&counters, (margin & 3u) == 0u ? -1 : label, margin, SATURATED);
-        found[0] = label;
-        found[1] = (int32_t)margin;
-        found[2] = (int32_t)counters.check;
-        found[3] = gesture_counters_valid(&counters);
-        if (tk_write(output, found, (uint32_t)sizeof found) != 0u) {
-            return 2;
-        }
-    }
-    counters.labels[0] ^= 1u;
-    wrong = gesture_counters_valid(&counters);
-    counters.labels[0] ^= 1u;
-    return wrong | (tk_write(output, &counters, (uint32_t)sizeof counters) != 0u);
-}
-"""
-
 
 CASES: dict[str, Callable[[], IntegerModel]] = {
     "two classes": lambda: balanced(random_model(2, n_classes=2, raw_dtype="float32")),
@@ -69,26 +30,11 @@ def sequence_in_c(
 ) -> tuple[np.ndarray, bytes]:
     """Return what every step gave, and the counters at the end."""
     include = write_sources(folder, render_sources(model, "gesture"))
-    text = PROGRAM.replace(
-        "QUANTIZED",
-        "static gesture_quantized_t quantized[GESTURE_FEATURES];" if model.input.is_table else "",
-    )
-    text = text.replace(
-        "SATURATED",
-        "(gesture_quantize(row.values, quantized), gesture_saturated(quantized))"
-        if model.input.is_table
-        else "gesture_saturated(row.values)",
-    )
-    (folder / "main.c").write_text(text)
-    program = build(
-        platform,
-        [folder / "main.c", folder / "src" / "gesture.c"],
-        folder,
-        include=include,
-        flags=[*WARNING_FLAGS, *flags],
-    )
+    (folder / "main.c").write_text(program("field"))
+    flags = (*WARNING_FLAGS, *flags, f"-DTABLE={int(model.input.is_table)}")
+    sources = [folder / "main.c", folder / "src" / "gesture.c"]
     (folder / "in.bin").write_bytes(X.tobytes())
-    program.run()
+    build(platform, sources, folder, include=include, flags=flags).run()
     data = (folder / "out.bin").read_bytes()
     return np.frombuffer(data[: 16 * len(X)], "<i4").reshape(-1, 4), data[16 * len(X) :]
 

@@ -6,30 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.firmware.compiling import WARNINGS
+from tests.firmware.compiling import WARNINGS, program
 from tinykernel import resources
 from tinykernel.model.stages.scale import Scale
 
-# Bits of raw values, offsets and multipliers and the top level in; levels out.
-_PROGRAM = """
-#include <stdio.h>
-#include <string.h>
-#include "tk_float.h"
-int main(void)
-{
-    uint32_t row[4];
-    float x, y, factor;
-    while (fread(row, 4, 4, stdin) == 4) {
-        uint32_t level;
-        memcpy(&x, row, 4);
-        memcpy(&y, row + 1, 4);
-        memcpy(&factor, row + 2, 4);
-        level = tk_float_level(x, y, factor, row[3]);
-        fwrite(&level, 4, 1, stdout);
-    }
-    return 0;
-}
-"""
 #: Floats of the compiler, integers with long products, and integers without.
 VARIANTS = {
     "floats": (),
@@ -92,7 +72,7 @@ def levels(rows: NDArray[np.uint32]) -> NDArray[np.int64]:
 def test_levels_of_floats_equal_those_of_python(variant, require_tool, tmp_path):
     """Rounding, cancellation, ties, subnormal numbers, overflow and NaN are those of IEEE 754."""
     gcc = require_tool("gcc")
-    (tmp_path / "levels.c").write_text(_PROGRAM)
+    (tmp_path / "levels.c").write_text(program("float_levels"))
     include = resources.folder("firmware") / "tinykernel" / "src"
     command = [gcc, "-std=c99", *WARNINGS, "-O1", "-fsanitize=undefined", *VARIANTS[variant]]
     command += ["-fno-sanitize-recover=all", f"-I{include}", "levels.c", "-o", "levels"]

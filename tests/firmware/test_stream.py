@@ -1,7 +1,6 @@
 """The stream of the generated C against the window call of Python, over a long recording."""
 
 import os
-import subprocess
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -11,136 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.firmware.compiling import run_program
 from tests.firmware.local_models import ALL, SIGNALS
 from tests.firmware.test_decisions import deciding
 from tinykernel import Classifier, windows
 from tinykernel.build.parity import verify
-from tinykernel.build.program import write_sources
 from tinykernel.codegen.projects import generated_inputs
-from tinykernel.codegen.sources import render_sources
 from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
 
 WINDOW, HOP = 128, 8
-# A stream whose running counts, which only grow, stand just below the end of their type.
-_LONG = """
-#include "m.c"
-#include <string.h>
-int main(void)
-{
-    enum { N = M_WINDOW + 9 * M_HOP };
-    static m_state_t state;
-    static m_scratch_t scratch;
-    static m_input_t samples[N * M_CHANNELS];
-    int32_t stream[M_CLASSES], window[M_CLASSES];
-    uint32_t noise = 1u, i;
-    int ends = 0;
-    for (i = 0u; i < N * M_CHANNELS; i++) {
-        noise = noise * 1664525u + 1013904223u;
-        samples[i] = (m_input_t)(noise >> 16);
-    }
-    m_init(&state);
-    for (i = tk_kernels_1.running; i < tk_kernels_1.counts; i++) {
-        ((uint32_t *)&state)[i] = 0xfefefefeu;
-    }
-    for (i = 0u; i < N; i++) {
-        if (m_push(&state, samples + i * M_CHANNELS)) {
-            ends++;
-            m_stream_scores(&state, scratch, stream);
-            m_scores(samples + (i + 1 - M_WINDOW) * M_CHANNELS, scratch, window);
-            if (memcmp(stream, window, sizeof window) != 0) {
-                return 1;
-            }
-        }
-    }
-    return ends == 10 ? 0 : 2;
-}
-"""
-# A stream that is asked at any time, beside one that is asked where a window ended.
-_ASKED = """
-#include "m.h"
-#include <string.h>
-int main(void)
-{
-    static m_state_t asked, state;
-    static uint32_t scratch[M_STREAM_SCRATCH_WORDS];
-    int32_t early[M_CLASSES], scores[M_CLASSES];
-    uint32_t noise = 1u, i;
-    int ends = 0;
-    m_init(&asked);
-    m_init(&state);
-    for (i = 0u; i < M_WINDOW + M_DELAY + 999u * M_HOP; i++) {
-        m_input_t sample[M_CHANNELS];
-        uint32_t c;
-        for (c = 0u; c < M_CHANNELS; c++) {
-            noise = noise * 1664525u + 1013904223u;
-            sample[c] = (m_input_t)(noise >> 16);
-        }
-        (void)m_push(&asked, sample);
-        if ((noise >> 16) % 8u == 0u) {
-            m_stream_scores(&asked, scratch, early);
-        }
-        if (m_push(&state, sample)) {
-            ends++;
-            m_stream_scores(&state, scratch, scores);
-            if ((noise >> 16) % 8u == 0u && memcmp(early, scores, sizeof scores) != 0) {
-                return 1;
-            }
-        } else if (COUNTED_ONCE && ends > 0 && (noise >> 16) % 8u == 0u) {
-            m_stream_scores(&state, scratch, early);
-            if (memcmp(early, scores, sizeof scores) != 0) {
-                return 3;
-            }
-        }
-    }
-    return ends == 1000 ? 0 : 2;
-}
-"""
-# Samples in blocks of any length, beside samples that are pushed one by one.
-_BLOCKS = """
-#include "m.h"
-#include <string.h>
-enum { MOST = 3 * M_HOP + 2, ALL = M_WINDOW + M_DELAY + 40 * M_HOP };
-int main(void)
-{
-    static m_state_t blocks, state;
-    static uint32_t scratch[M_STREAM_SCRATCH_WORDS];
-    static m_input_t samples[MOST * M_CHANNELS];
-    uint32_t noise = 1u, done = 0u, i;
-    int ends = 0;
-    m_init(&blocks);
-    m_init(&state);
-    while (done < ALL) {
-        OUT one[WIDTH] = {0}, all[(MOST / M_HOP + 1) * WIDTH];
-        uint32_t n, ended, margin, expected = 0u;
-        (void)margin;
-        noise = noise * 1664525u + 1013904223u;
-        n = (noise >> 16) % (MOST + 1u);
-        for (i = 0u; i < n * M_CHANNELS; i++) {
-            noise = noise * 1664525u + 1013904223u;
-            samples[i] = (m_input_t)(noise >> 16);
-        }
-        ended = m_push_block(&blocks, samples, n, scratch, all);
-        if (ended > n / M_HOP + 1u) {
-            return 3;
-        }
-        for (i = 0u; i < n; i++) {
-            if (m_push(&state, samples + i * M_CHANNELS)) {
-                DECIDE;
-                if (memcmp(one, all + expected++ * WIDTH, sizeof one) != 0) {
-                    return 1;
-                }
-            }
-        }
-        if (expected != ended) {
-            return 2;
-        }
-        ends += (int)ended;
-        done += n;
-    }
-    return ends > 40 ? 0 : 4;
-}
-"""
 CALLS = {
     "labels": "stream_predict(&state, scratch)",
     "decisions": "stream_decide(&state, scratch, &margin)",
@@ -186,24 +65,14 @@ def recorded(tmp_path: Path) -> _Recordings:
 @pytest.fixture
 def status(require_tool, tmp_path):
     """Return a function that runs a program with the C of a model and returns how it ended."""
-
-    def compiled(model, text, *flags):
-        include = write_sources(tmp_path, render_sources(model, "m"))
-        source, program = tmp_path / "src" / "main.c", tmp_path / "program"
-        source.write_text(text)
-        sources = [source] if '#include "m.c"' in text else [source, tmp_path / "src" / "m.c"]
-        command = [require_tool("gcc"), "-std=c99", "-O1", "-fsanitize=address,undefined", *flags]
-        command += ["-fno-sanitize-recover=all", *(f"-I{folder}" for folder in include)]
-        subprocess.run([*command, *sources, "-o", program], check=True)
-        return subprocess.run([program]).returncode
-
-    return compiled
+    gcc = require_tool("gcc")
+    return lambda name, model, *flags: run_program(gcc, name, model, tmp_path, "-O1", *flags)
 
 
 @pytest.mark.parametrize("kind", ["averaged", "16-bit counts, float"])
 def test_a_stream_of_more_samples_than_a_counter_holds(kind, status):
     """Scores of a stream do not change where its running counts pass the end of their type."""
-    assert status(SIGNALS[kind](), _LONG) == 0
+    assert status("stream_wraps", SIGNALS[kind]()) == 0
 
 
 @pytest.mark.parametrize(
@@ -218,7 +87,8 @@ def test_a_question_at_another_time_spoiled_a_later_decision(name, status):
 
     Less its mean, a window that ended last was counted anew for each question.
     """
-    assert status(ALL[name](), _ASKED, f"-DCOUNTED_ONCE={int(name == 'offset, int16')}") == 0
+    once = f"-DCOUNTED_ONCE={int(name == 'offset, int16')}"
+    assert status("stream_asked", ALL[name](), once) == 0
 
 
 @pytest.mark.parametrize("kind", CALLS)
@@ -232,7 +102,8 @@ def test_blocks_are_samples_one_by_one(kind, status):
     elif kind == "values":
         model = replace(model, answers=Values(tuple(map(str, model.classes)), 8))
         result, width, decide = "int32_t", "M_OUTPUTS", "m_stream_predict(&state, scratch, one)"
-    assert status(model, _BLOCKS, f"-DOUT={result}", f"-DWIDTH={width}", f"-DDECIDE={decide}") == 0
+    flags = f"-DOUT={result}", f"-DWIDTH={width}", f"-DDECIDE={decide}"
+    assert status("stream_blocks", model, *flags) == 0
 
 
 @pytest.mark.slow

@@ -16,42 +16,18 @@ import numpy as np
 from scipy.io import wavfile
 from typer.testing import CliRunner
 
+from tests.firmware.compiling import run_program
 from tests.fuzz.batch import ROOT, Batch, no_limit
 from tests.processes import captured
 from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.spectra import spectral_model
-from tinykernel.build.program import write_sources
 from tinykernel.cli import app
-from tinykernel.codegen.sources import render_sources
 
 _SIGNS = (
     *("*/", '"', "\\", "??/", "\n", "\r", "\x1b[31m", "\u202e", "%s", "{{", "<b>", ",", ";", "="),
 )
 _MANY = 10_000
 _LITTLE = 3 << 30  # addresses, of which NumPy and numba reserve most
-# Compares the state of a stream with one that is kept, which is a later one after twice as many.
-_REPEATS = """
-#include "m.h"
-#include <string.h>
-int main(void)
-{
-    static m_state_t state, kept;
-    static const m_input_t sample[M_CHANNELS];
-    uint32_t n, next = 1u;
-    m_init(&state);
-    for (n = 0u; n < 1u << 25; n++) {
-        (void)m_push(&state, sample);
-        if (memcmp(&state, &kept, sizeof kept) == 0) {
-            return 0;
-        }
-        if (n == next) {
-            kept = state;
-            next *= 2u;
-        }
-    }
-    return 1;
-}
-"""
 _EFFORT = ("--effort", "quick", "-q")
 _QUICK = (*_EFFORT, "--set", "epochs=1", "--set", "n_components=32")
 
@@ -189,14 +165,7 @@ def long_streams(rng: np.random.Generator, folder: Path, batch: Batch) -> None:
         spectral_model(seed, hop=6, dilations=(1,), n_kernels=3),
         offset_model(seed, height=48, hop=hop, average=1),
     ):
-        files = render_sources(model, "m")
-        (folder / "m").mkdir(exist_ok=True)
-        include = [f"-I{path}" for path in write_sources(folder / "m", files)]
-        (folder / "m/main.c").write_text(_REPEATS)
-        sources = [folder / "m/main.c", folder / "m/src/m.c"]
-        program = folder / "m/program"
-        subprocess.run(["gcc", "-std=c99", "-O2", *include, *sources, "-o", program], check=True)
-        if subprocess.run([program]).returncode:
+        if run_program("gcc", "stream_repeats", model, folder / "m", "-O2", sanitised=False):
             batch.find("differences", f"stream {seed}: no state came again")
         batch.counts["streams"] += 1
 

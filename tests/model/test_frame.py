@@ -1,6 +1,5 @@
 """The stage frame: what training saw of a picture is what the chip sees of a camera's frame."""
 
-import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -8,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.firmware.compiling import WARNINGS, run_program
 from tests.frames import frame_model, random_frame
 from tests.refusals import refused
-from tinykernel.build.program import write_sources
-from tinykernel.codegen.sources import render_sources
 from tinykernel.errors import ModelError
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.frame import FORMATS, Frame
@@ -90,54 +88,10 @@ def test_frames_that_are_none_are_refused() -> None:
     refused(ModelError, frame.gives, Grid.raw("uint8", 6, 8, 3))
 
 
-_LINES = """
-#include "m.h"
-static m_state_t state;
-static uint32_t scratch[M_SCRATCH_WORDS];
-static m_input_t frame[M_HEIGHT * M_WIDTH * M_CHANNELS];
-int main(void)
-{
-    int32_t whole[M_CLASSES], lines[M_CLASSES];
-    uint32_t noise = 1u, i, turn, y;
-    m_init(&state);
-    for (turn = 0u; turn < 3u; turn++) {
-        for (i = 0u; i < sizeof frame; i++) {
-            noise = noise * 1664525u + 1013904223u;
-            frame[i] = (m_input_t)(noise >> 24);
-        }
-        for (y = 0u; y < M_HEIGHT; y++) {
-            if (m_line(&state, frame + y * M_WIDTH * M_CHANNELS) != (y + 1u == M_HEIGHT)) {
-                return 1;
-            }
-        }
-        m_scores(frame, scratch, whole);
-        m_stream_scores(&state, scratch, lines);
-        for (i = 0u; i < M_CLASSES; i++) {
-            if (whole[i] != lines[i]) {
-                return 2;
-            }
-        }
-        if (m_stream_predict(&state, scratch) != m_predict(frame, scratch)) {
-            return 3;
-        }
-    }
-    return 0;
-}
-"""
-
-
 @pytest.mark.parametrize("name", FORMATS)
 def test_lines_one_by_one_give_the_scores_of_the_whole_frame(name, tmp_path, require_tool):
     """A camera's DMA hands over lines; frames may follow each other without a new begin."""
     model = frame_model(5, 12, 16)
     frame = replace(model.stages[0], pixel_format=name)
     model = replace(model, input=frame.taken, stages=(frame, *model.stages[1:]))
-    write_sources(tmp_path, render_sources(model, "m"))
-    (tmp_path / "main.c").write_text(_LINES)
-    command = [require_tool("gcc"), "-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
-    command += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    command += [f"-I{tmp_path / folder}" for folder in ("include", "lib/tinykernel/src")]
-    subprocess.run(
-        [*command, tmp_path / "main.c", tmp_path / "src/m.c", "-o", tmp_path / "m"], check=True
-    )
-    assert subprocess.run([tmp_path / "m"], check=False).returncode == 0
+    assert run_program(require_tool("gcc"), "frame_lines", model, tmp_path, *WARNINGS) == 0
