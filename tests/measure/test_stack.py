@@ -5,35 +5,17 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from tests.firmware import compiling
 from tests.measure.test_report import COMPILER
 from tests.refusals import refused
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import ToolError
-from tinykernel.measure.decoders import DECODERS, VARIABLE_STACK, MachineState
+from tinykernel.measure.decoders import VARIABLE_STACK, MachineState, decode
 from tinykernel.measure.footprint import size_script
 from tinykernel.measure.stack import Function, read_functions, worst_case_stack
 
-# Frames of every kind: none, a few registers, more than one immediate operand can hold.
-PROGRAM = """
-#include <stdint.h>
-#define APART __attribute__((noinline))
-#ifdef __xtensa__ /* has its floats in ROM */
-typedef int real_t;
-#else
-typedef float real_t;
-#endif
-volatile int sink;
-APART int leaf(int x) { return x * 3 + sink; }
-APART int loop(const int *x, int n)
-{ int s = 0; int i; for (i = 0; i < n; i++) { s += leaf(x[i] * x[n - 1 - i]); } return s; }
-APART int large(int n)
-{ int b[300]; int i; for (i = 0; i < n; i++) { b[i] = i * n; } return loop(b, n); }
-APART int larger(int n)
-{ int b[3000]; int i; for (i = 0; i < n; i++) { b[i] = i * n; } return loop(b, n); }
-APART int root(int n, real_t f) { return n > 2 ? large(n) : larger(n) + (f > (real_t)1.5); }
-int main(void) { sink = root(sink, (real_t)sink); return 0; }
-"""
+PROGRAM = compiling.program("frames")
 
 
 def linked(program: str, target: str, folder: Path, kind: str | None = None) -> dict[str, Function]:
@@ -53,9 +35,9 @@ def test_a_call_that_the_linker_made_shorter_moves_no_stack() -> None:
     """The linker of the LX106 fills what a shorter call leaves with mov a1, a1."""
     code = (0x201110).to_bytes(3, "little")
     machine = MachineState(lambda at, size: code[at : at + size])
-    assert DECODERS["xtensa"](machine, 0).problem == ""
+    assert decode("xtensa", machine, 0).problem == ""
     code = (0x201220).to_bytes(3, "little")  # mov a1, a2
-    assert DECODERS["xtensa"](machine, 0).problem == VARIABLE_STACK
+    assert decode("xtensa", machine, 0).problem == VARIABLE_STACK
 
 
 @pytest.mark.parametrize("target", [target for target in COMPILER if target != "cortex-m4f"])

@@ -62,17 +62,14 @@ def _gathered(word: int, *fields: tuple[int, int, int]) -> int:
     return sum((word >> low & (1 << width) - 1) << place for low, width, place in fields)
 
 
-def _moved(size: int, change: int | None) -> Effect:
-    """Return the effect of adding `change`, if it is known, to the stack pointer."""
+def _moved(size: int, change: int | None, sign: int = 1) -> Effect:
+    """Return the effect of adding a word, if it is known, times `sign` to the stack pointer."""
     if change is None:
         return Effect(size, problem=VARIABLE_STACK)
-    return Effect(size, grows=max(0, -change))
+    return Effect(size, grows=max(0, -sign * signed(change, 32)))
 
 
-def _arm(machine: MachineState, at: int) -> Effect:
-    half = machine.load(at, 2)
-    if half is None:
-        return Effect(2, problem="its code lies outside the program")
+def _arm(machine: MachineState, at: int, half: int) -> Effect:
     if half >> 11 >= 0x1D:
         return _arm_wide(machine, at, half, machine.load(at + 2, 2) or 0)
     popped, machine.popped = machine.popped, 0
@@ -82,8 +79,7 @@ def _arm(machine: MachineState, at: int) -> Effect:
     if half & 0xFF80 == 0xB080:
         return Effect(2, grows=4 * (half & 0x7F))
     if half & 0xFF87 == 0x4485:
-        value = machine.known.get(register)
-        return _moved(2, None if value is None else signed(value, 32))
+        return _moved(2, machine.known.get(register))
     _arm_track(machine, at, half)
     if half & 0xFF87 == 0x4700:
         returns = register == 14 or popped >> register & 1
@@ -169,9 +165,8 @@ def _arm_wide(machine: MachineState, at: int, first: int, second: int) -> Effect
     if first & 0xFBFF == 0xF2AD and second & 0x8F00 == 0x0D00:
         return Effect(4, grows=raw)
     if first & 0xFFEF in (0xEBAD, 0xEB0D) and second & 0x0F00 == 0x0D00:
-        value = machine.known.get(second & 15)
         sign = -1 if first & 0xFFEF == 0xEBAD else 1
-        return _moved(4, None if value is None else sign * signed(value, 32))
+        return _moved(4, machine.known.get(second & 15), sign)
     machine.forget(first & 15, second >> 12, second >> 8 & 15, second & 15)
     if first & 0xFBF0 == 0xF240 and not second & 0x8000:
         machine.known[second >> 8 & 15] = (first & 15) << 12 | raw
@@ -189,10 +184,7 @@ def _arm_wide(machine: MachineState, at: int, first: int, second: int) -> Effect
     return Effect(4)
 
 
-def _riscv(machine: MachineState, at: int) -> Effect:
-    half = machine.load(at, 2)
-    if half is None:
-        return Effect(2, problem="its code lies outside the program")
+def _riscv(machine: MachineState, at: int, half: int) -> Effect:
     if half & 3 != 3:
         return _riscv_short(machine, at, half)
     word = half | (machine.load(at + 2, 2) or 0) << 16
@@ -209,9 +201,7 @@ def _riscv(machine: MachineState, at: int) -> Effect:
         base = at if opcode == 0x17 else 0
         machine.known[target] = base + signed(word & 0xFFFFF000, 32)
     elif opcode == 0x33 and target == 2:
-        value = machine.known.get(word >> 20 & 31)
-        sign = -1 if word >> 30 & 1 else 1
-        return _moved(4, None if value is None else sign * signed(value, 32))
+        return _moved(4, machine.known.get(word >> 20 & 31), -1 if word >> 30 & 1 else 1)
     elif opcode == 0x6F:
         raw = _gathered(word, (31, 1, 20), (12, 8, 12), (20, 1, 11), (21, 10, 1))
         return _riscv_jump(4, target, at + signed(raw, 21))
@@ -263,20 +253,15 @@ def _riscv_short(machine: MachineState, at: int, half: int) -> Effect:
     elif half & 0xF07F == 0x9002 and register:  # c.jalr
         return _riscv_jump(2, 1, machine.known.get(register))
     elif half & 0xF003 == 0x9002 and register == 2:  # c.add sp, register
-        value = machine.known.get(half >> 2 & 31)
-        return _moved(2, None if value is None else signed(value, 32))
+        return _moved(2, machine.known.get(half >> 2 & 31))
     else:
         machine.forget(register, 8 + (half >> 2 & 7), 8 + (half >> 7 & 7))
     return Effect(2)
 
 
-def _xtensa(machine: MachineState, at: int) -> Effect:
-    first = machine.load(at, 1)
-    if first is None:
-        return Effect(3, problem="its code lies outside the program")
-    kind = first & 15
+def _xtensa(machine: MachineState, at: int, word: int) -> Effect:
+    kind = word & 15
     if kind >= 8:
-        word = machine.load(at, 2) or 0
         if kind == 12 and not word & 0x80:  # movi.n
             value = (word >> 4 & 7) << 4 | word >> 12 & 15
             machine.known[word >> 8 & 15] = value - 128 if value >= 96 else value
@@ -337,9 +322,8 @@ def _xtensa_register(machine: MachineState, word: int) -> Effect:
             wrong = "" if returns or known is not None else COMPUTED_JUMP
             return Effect(3, jump=None if returns else known, ends=True, problem=wrong)
     elif operation in (0x80, 0xC0) and r == 1:
-        value = machine.known.get(t)
         sign = -1 if operation == 0xC0 else 1
-        return _moved(3, None if value is None or s != 1 else sign * signed(value, 32))
+        return _moved(3, machine.known.get(t) if s == 1 else None, sign)
     elif word == 0x201110:  # mov a1, a1: left by the linker of a call that became shorter
         return Effect(3)
     elif operation == 0x20 and r == 1 and s == t:  # mov a1, register
@@ -359,10 +343,7 @@ def _avr_size(half: int) -> int:
     return 4 if half & 0xFC0F == 0x9000 or half & 0xFE0C == 0x940C else 2
 
 
-def _avr(machine: MachineState, at: int) -> Effect:
-    half = machine.load(at, 2)
-    if half is None:
-        return Effect(2, ends=True, problem="its code lies outside the program")
+def _avr(machine: MachineState, at: int, half: int) -> Effect:
     if half & 0xFE0F == 0x920F:  # push
         return Effect(2, grows=1)
     if half & 0xFE0E in (0x940C, 0x940E):  # jmp, call
@@ -407,9 +388,12 @@ def _avr_frame(machine: MachineState, half: int) -> Effect:
     return Effect(_avr_size(half))
 
 
-DECODERS: dict[str, Callable[[MachineState, int], Effect]] = {
-    "arm": _arm,
-    "riscv": _riscv,
-    "xtensa": _xtensa,
-    "avr": _avr,
-}
+_DECODERS = {"arm": _arm, "riscv": _riscv, "xtensa": _xtensa, "avr": _avr}
+
+
+def decode(family: str, machine: MachineState, at: int) -> Effect:
+    """Decode the instruction at an address."""
+    half = machine.load(at, 2)
+    if half is None:
+        return Effect(2, ends=True, problem="its code lies outside the program")
+    return _DECODERS[family](machine, at, half)

@@ -8,7 +8,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Symbol, SymbolTableSection
 
 from tinykernel.errors import ToolError
-from tinykernel.measure.decoders import DECODERS, Effect, MachineState
+from tinykernel.measure.decoders import Effect, MachineState, decode
 
 
 @dataclass
@@ -126,7 +126,6 @@ def _effects(
     function: Function, program: _Program, family: str, joins: set[int]
 ) -> list[tuple[int, Effect]]:
     """Decode a function from its first byte to its last; `joins` are reached from elsewhere too."""
-    decode = DECODERS[family]
     machine = MachineState(program.read)
     effects: list[tuple[int, Effect]] = []
     targets = set(joins)
@@ -138,7 +137,7 @@ def _effects(
             continue
         if at in joins:
             machine.known.clear()
-        effect = decode(machine, at)
+        effect = decode(family, machine, at)
         effects.append((at, effect))
         at += effect.size
         if effect.jump is not None:
@@ -188,7 +187,7 @@ def _follow(function: Function, program: _Program, owner: Callable[[int], Functi
                 function.jumps.add(entered.name)
                 break
             seen.add(at)
-            effect = DECODERS["avr"](machine, at)
+            effect = decode("avr", machine, at)
             function.frame += effect.grows
             function.problem = function.problem or effect.problem
             if effect.call is not None:
