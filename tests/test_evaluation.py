@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import beta, binomtest
 from sklearn import metrics
 
 from tests.frames import frame_model
+from tinykernel import TernaryKernelClassifier
 from tinykernel.data.trained_rows import KEPT, record_of, seen_before
 from tinykernel.decisions.shares import intraclass_correlation, is_positive
 from tinykernel.errors import TinykernelError
@@ -84,13 +85,44 @@ def test_intervals_of_twelve_groups_hold_and_are_no_wider_than_they_must_be(corr
 
 
 def test_labels_of_few_groups_are_named():
-    """Two of 22 records that hold most of a label are named, however many rows they have of all."""
+    """Two of 22 records that hold most of a label are named, however many rows they have of all.
+
+    So are they of the training rows.
+    """
     labels, groups = np.repeat(["N", "S", "V"], 220), np.arange(660) % 22
     assert from_few_groups(labels, groups) == ()
     few = np.where((labels == "S") & (np.arange(660) % 7 > 0), groups % 2, groups)
     (line,) = from_few_groups(labels, few)
     assert re.match("8[5-9] % of the rows of 'S' come from 2 of 22 groups: ", line)
     assert from_few_groups(labels, np.zeros(660)) == ()
+    X = RNG.normal(size=(660, 4))
+    machine = TernaryKernelClassifier(n_components=32, effort="quick").fit(X, labels)
+    found = evaluate(machine, X[:9], labels[:9], train=(X, labels, few)).cautions
+    assert "% of the training rows of 'S' come from 2 of 22 groups" in str(found)
+    sizes = [383, 128, 105, 96, 94, 73, *[4] * 15]
+    labels, groups = np.repeat(["S", "N"], [sum(sizes), 630]), np.repeat(np.arange(21), sizes)
+    (line,) = from_few_groups(labels, np.append(groups, np.arange(630) % 21))
+    assert line.startswith("86 % of the rows of 'S' come from 5 of 21 groups: ")
+
+
+@pytest.mark.parametrize("few", [0, 2])
+@pytest.mark.parametrize("same", [False, True])
+def test_intervals_of_the_mean_recall_hold_for_labels_of_few_groups(few, same):
+    """Also where a group that is bad for a label is so for all; few groups make them wider."""
+    rng, held, width = np.random.default_rng(0), [], []
+    for _ in range(200):
+        rate, counts = rng.random((3, 12)), np.full((3, 12), 40)
+        rate = beta.ppf(rate[:1] if same else rate, [[9], [5.5], [8.5]], [[1], [4.5], [1.5]])
+        if few:
+            counts[1, few:] = 1
+        groups = np.concatenate([np.repeat(np.arange(12), each) for each in counts])
+        labels = np.repeat(np.arange(3), counts.sum(axis=1))
+        right = rng.random(len(labels)) < rate[labels, groups]
+        low, high = compare(labels, np.where(right, labels, 3), groups=groups).balanced_interval
+        held.append(low <= 2.3 / 3 <= high)
+        width.append(high - low)
+    assert np.mean(held) >= 0.92
+    assert (np.mean(width) > 0.26) == (few > 0)
 
 
 def test_a_group_that_is_far_worse_is_named():

@@ -154,7 +154,7 @@ def _with_baselines(
                 training.trained.model,
                 dataset.X_test,
                 dataset.y_test,
-                (dataset.X_train, dataset.y_train),
+                dataset.training,
                 groups=dataset.group_test,
                 class_weight=balanced_or_none(options),
             )

@@ -125,6 +125,12 @@ class Dataset:
     drawn_of: int | None = None  # training rows of the file, where `X_train` is a sample
     beside: int = 0  # numbers beside a window, the last values of a row
 
+    @property
+    def training(self) -> tuple[NDArray[Any], ...]:
+        """The training rows and their labels, and their groups where known."""
+        groups = () if self.group_train is None else (self.group_train,)
+        return self.X_train, self.y_train, *groups
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:

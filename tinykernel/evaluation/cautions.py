@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.data.trained_rows import digests
-from tinykernel.decisions.shares import FEWEST_GROUPS
+from tinykernel.decisions.shares import FEWEST_GROUPS, kish
 from tinykernel.evaluation.baselines import FEW_ROWS, drawn_rows
 from tinykernel.evaluation.figures import LabelEvaluation
 from tinykernel.text import count, listed
@@ -54,26 +54,29 @@ def cautions(
     return tuple(filter(None, lines))
 
 
-def from_few_groups(labels: NDArray[Any], groups: NDArray[Any]) -> tuple[str, ...]:
-    """Name labels of which a tenth of the groups, or two, has most rows, unlike of other labels.
+def from_few_groups(labels: NDArray[Any], groups: NDArray[Any], of: str = "") -> tuple[str, ...]:
+    """Name labels whose rows count as less than 8 groups, and half of those of other labels.
+
+    Unequal groups count as by `shares.kish`. `of` says which rows they are.
 
     >>> labels, groups = np.repeat(["N", "S"], 90), np.arange(180) % 20
     >>> from_few_groups(labels, groups), from_few_groups(labels, np.where(labels == "S", 3, groups))
     ((), ("100 % of the rows of 'S' come from 1 of 20 groups: of others its recall is unknown",))
     """
-    names, index = np.unique(groups, return_inverse=True)
-    few, every, lines = max(2, len(names) // 10), np.bincount(index), []
-    for label in np.unique(labels).tolist() if len(names) >= FEWEST_GROUPS else ():
-        counts = np.bincount(index[labels == label], minlength=len(names))
-        most = np.argsort(-counts, kind="stable")[: min(few, np.count_nonzero(counts))]
-        share = counts[most].sum() / counts.sum()
-        others = every - counts
-        alike = 2 * others[most].sum() > _MOSTLY * others.sum()
-        if counts.sum() >= _ENOUGH and share >= _MOSTLY and not alike:
-            lines.append(
-                f"{100 * share:.0f} % of the rows of {label!r} come from {len(most)} of "
-                f"{len(names)} groups: of others its recall is unknown"
-            )
+    lines, n_groups = list[str](), len(np.unique(groups))
+    for label in np.unique(labels).tolist() if n_groups >= FEWEST_GROUPS else ():
+        of_label = labels == label
+        if of_label.sum() < _ENOUGH or of_label.all():
+            continue
+        if kish(groups[of_label]) >= min(FEWEST_GROUPS, kish(groups[~of_label]) / 2):
+            continue
+        counts = np.sort(np.unique(groups[of_label], return_counts=True)[1])[::-1]
+        shares = counts.cumsum() / counts.sum()
+        most = int(np.argmax(shares >= _MOSTLY))
+        lines.append(
+            f"{100 * shares[most]:.0f} % of the {of}rows of {label!r} come from {most + 1} of "
+            f"{n_groups} groups: of others its recall is unknown"
+        )
     return tuple(lines)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.decisions.figures import DecisionFigures
 from tinykernel.errors import DataError, ShapeError
-from tinykernel.evaluation.intervals import accuracy_interval, rmse_interval
+from tinykernel.evaluation.intervals import accuracy_interval, balanced_interval, rmse_interval
 from tinykernel.groups import as_groups, refuse_missing
 
 
@@ -108,6 +108,9 @@ class LabelEvaluation(Evaluation):
         Labels: those of the model, then those that only the rows have.
     confusion : ndarray of int, shape (n_classes, n_classes)
         Number of rows by true label (row) and predicted label (column).
+    balanced_interval : tuple of float or None
+        95 % confidence interval of the balanced accuracy, like `interval`. It is wide where a label
+        comes from few groups.
     decisions : DecisionFigures or None
         For a calibrated model.
 
@@ -120,6 +123,7 @@ class LabelEvaluation(Evaluation):
 
     classes: tuple[Any, ...]
     confusion: NDArray[np.int64]
+    balanced_interval: tuple[float, float] | None = None
     decisions: DecisionFigures | None = None
 
     @property
@@ -167,6 +171,7 @@ class LabelEvaluation(Evaluation):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types; every command prints these keys."""
         return super().to_dict() | {
+            "balanced_interval": self.balanced_interval and list(self.balanced_interval),
             "classes": list(self.classes),
             "counts": self.counts.tolist(),
             "recall": self.recall.tolist(),
@@ -235,6 +240,7 @@ def compare(
         confusion=confusion,
         n_groups=None if groups is None else len(np.unique(groups)),
         interval=accuracy_interval(true == answers, groups),
+        balanced_interval=balanced_interval(true, true == answers, groups),
     )
 
 

@@ -1,6 +1,7 @@
 """Confidence intervals of accuracies and errors, for new rows or new groups."""
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,15 +37,61 @@ def accuracy_interval(
     >>> round(low, 3), round(high, 3)
     (0.824, 0.951)
     """
-    from scipy.special import betaincinv, stdtrit
-
     if shares.too_few_groups(groups):
         return None
-    outcome = np.asarray(right, dtype=np.float64)
-    share = float(outcome.mean())
-    n = float(outcome.size)
-    if groups is not None:
-        ratio = stdtrit(n - 1, _TAIL) / stdtrit(len(np.unique(np.asarray(groups))) - 1, _TAIL)
+    number = None if groups is None else float(len(np.unique(np.asarray(groups))))
+    return _share_interval(np.asarray(right, dtype=np.float64), groups, number)
+
+
+def balanced_interval(
+    labels: NDArray[Any], right: NDArray[np.bool_], groups: ArrayLike | None
+) -> tuple[float, float] | None:
+    """Return the 95 % confidence interval of the mean recall, or None for fewer than 8 groups.
+
+    Each recall p_c has an interval (l_c, u_c) as in `accuracy_interval`, but K is the number of
+    groups of equal size (`shares.kish`) that hold as much of the label: one of which two groups of
+    20 have nearly all rows is as uncertain as two groups are. The mean of C recalls lies
+    ``sqrt(sum_cd r_cd (p_c - l_c) (p_d - l_d)) / C`` above its lower end, likewise below its upper
+    one (Zou 2007, "Toward using confidence intervals to compare correlations"); r is the
+    correlation of the recalls by group, at least 0.
+
+    >>> labels, groups = np.repeat(["N", "S"], 200), np.arange(400) % 20
+    >>> right, few = np.arange(400) % 7 > 0, np.where(labels == "S", groups % 2, groups)
+    >>> [np.round(balanced_interval(labels, right, each), 2).tolist() for each in (groups, few)]
+    [[0.81, 0.89], [0.54, 0.93]]
+    """
+    if shares.too_few_groups(groups):
+        return None
+    place = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    recalls, ends, excess = list[float](), list[tuple[float, float]](), list[NDArray[np.float64]]()
+    for label in np.unique(labels):
+        rows = labels == label
+        outcome, part = right[rows].astype(np.float64), None if place is None else place[rows]
+        recalls.append(float(outcome.mean()))
+        ends.append(_share_interval(outcome, part, None if part is None else shares.kish(part)))
+        if place is not None:
+            sums = np.bincount(place[rows], outcome - recalls[-1], place.max() + 1)
+            excess.append(np.asarray(sums / max(float(np.sqrt(sums @ sums)), 1e-12)))
+    alike = np.eye(len(ends))
+    if place is not None:
+        alike = np.maximum(np.array(excess) @ np.array(excess).T, alike)
+    away = np.abs(np.array(ends) - np.array(recalls)[:, None])
+    below, above = np.sqrt(np.einsum("ce,cd,de->e", away, alike, away)) / len(recalls)
+    mean = float(np.mean(recalls))
+    return max(0.0, mean - float(below)), min(1.0, mean + float(above))
+
+
+def _share_interval(
+    outcome: NDArray[np.float64], groups: ArrayLike | None, number: float | None
+) -> tuple[float, float]:
+    """Return the interval of `accuracy_interval` for groups that count as so many."""
+    from scipy.special import betaincinv, stdtrit
+
+    share, n = float(outcome.mean()), float(outcome.size)
+    if groups is not None and number is not None:
+        if number <= 1:
+            return 0.0, 1.0
+        ratio = stdtrit(n - 1, _TAIL) / stdtrit(number - 1, _TAIL)
         n = max(1.0, n / _design_effect(outcome, groups) * ratio**2)
     good, tail = share * n, 1 - _TAIL
     low = 0.0 if share == 0 else float(betaincinv(good, n - good + 1, tail))

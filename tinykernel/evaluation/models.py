@@ -33,7 +33,7 @@ def evaluate(
     y: ArrayLike,
     *,
     groups: ArrayLike | None = None,
-    train: tuple[ArrayLike, ArrayLike] | None = None,
+    train: tuple[ArrayLike, ...] | None = None,
     class_weight: str | None = None,
 ) -> figures.Evaluation:
     """Judge a model in the arithmetic of the firmware.
@@ -47,7 +47,7 @@ def evaluate(
         Their labels, or values.
     groups : array-like, shape (n,), optional
         Which person, record or batch each row belongs to.
-    train : (X, y), optional
+    train : (X, y) or (X, y, groups), optional
         The training rows, for the baselines and cautions. Where the model begins with a spectrum,
         the baselines learn from its levels; of images of more values from 1024 means of areas.
     class_weight : {None, "balanced"}
@@ -96,7 +96,7 @@ def evaluate(
     judged = replace(judged, cautions=doubts)
     if train is None:
         return judged
-    train = in_numbers(model, train[0]), train[1]
+    train = in_numbers(model, train[0]), *train[1:]
     return with_baselines(judged, integer, X, y, train, groups=group, class_weight=class_weight)
 
 
@@ -105,7 +105,7 @@ def with_baselines(
     model: IntegerModel,
     X: ArrayLike,
     y: ArrayLike,
-    train: tuple[ArrayLike, ArrayLike],
+    train: tuple[ArrayLike, ...],
     *,
     groups: ArrayLike | None = None,
     class_weight: str | None = None,
@@ -123,6 +123,8 @@ def with_baselines(
     baselines = label_baselines((simple, truth), (tested, y), model.predict(X), **options)
     is_table, names = model.input.is_table, model.feature_names
     doubts = cautions(judged, rows, truth, X, names=names, samples=not is_table)
+    for group in train[2:]:
+        doubts += from_few_groups(truth, np.asarray(group), "training ")
     return replace(judged, baselines=view.named(baselines), cautions=(*judged.cautions, *doubts))
 
 

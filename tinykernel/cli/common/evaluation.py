@@ -50,6 +50,9 @@ def _labels_in_words(evaluation: LabelEvaluation, rows: str) -> list[tuple[str, 
     absent = [label for label, n in zip(classes, counts, strict=True) if not n]
     without = f" (no rows of {visible(listed(absent))})" if absent else ""
     least = int(np.nanargmin(evaluation.recall))
+    balanced = evaluation.balanced_interval
+    if evaluation.n_groups and balanced is not None:
+        without += f", {interval_in_words(balanced, evaluation.n_groups)}"
     right = f"{evaluation.confusion[least, least]} of {count(counts[least], 'row')} found"
     return [
         ("accuracy", f"{percent(evaluation.accuracy)}, {interval} ({rows})"),

@@ -188,7 +188,7 @@ class Judged:
 
     rows: Rows
     y: NDArray[Any] | None  # None without labels that the model knows.
-    train: tuple[NDArray[Any], NDArray[Any]] | None  # training rows, where known.
+    train: tuple[NDArray[Any], ...] | None  # training rows, labels and groups, where known.
     class_weight: str | None
 
 
@@ -228,7 +228,7 @@ def rows_to_judge(
         note = f"left out: {int(seen.sum())} of {len(seen)} rows, which equal training rows"
         rows, labels = rows.at(~seen), None if labels is None else labels[~seen]
         rows = replace(rows, notes=(*rows.notes, note))
-    trained = None if training is None else (training.X_train, training.y_train)
+    trained = None if training is None else training.training
     weight = file.about.get("class_weight")
     return Judged(rows, labels, trained, weight if weight == "balanced" else None)
 
