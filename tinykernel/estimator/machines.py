@@ -50,6 +50,15 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
             self.coding_ = coding.written()
         return rows
 
+    @staticmethod
+    def _shaped(X: ArrayLike, options: TrainerOptions) -> tuple[Any, tuple[int, ...] | None]:
+        """Return training rows, and the shape of one that is no row of a table; check options."""
+        options.check()
+        rows, sides = flat(X)
+        shape = options.input_shape(sides)
+        options.check_for(shape)
+        return rows, shape
+
     def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
         """Check rows to predict, and round them as the firmware's input type does."""
         check_is_fitted(self)
@@ -130,17 +139,6 @@ class KernelEstimator(MachineEstimator):
     #: What `y` holds, and how scikit-learn checks it.
     TARGET: ClassVar[str] = "labels"
     CHECKS: ClassVar[dict[str, bool]] = {}
-    input_shape_: tuple[int, ...] | None
-    layout_: str | None
-    n_components_: int
-    sigma_: float | None
-    noise_: float | None
-    options_: dict[str, Any]
-    trials_: list[dict[str, Any]]
-    search_: dict[str, Any]
-    n_iter_: int
-    history_: dict[str, NDArray[np.float64]]
-    interrupted_: bool
 
     def fit(
         self: _SelfT,
@@ -190,17 +188,8 @@ class KernelEstimator(MachineEstimator):
             If Ctrl-C ended the training after its first epoch: the best model so far is used.
             Before that, KeyboardInterrupt is raised.
         """
-        return self._fit(X, y, sample_weight, groups=groups, validation=validation)
-
-    def _fit(
-        self: _SelfT,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        **rows: Any,
-    ) -> _SelfT:
-        """Choose a spec, and train until the model is within the limits."""
-        problem, attributes = self.problem(X, y, sample_weight, **rows)
+        rows = X, y, sample_weight
+        problem, attributes = self.problem(*rows, groups=groups, validation=validation)
         selection = select(problem, kinds_for(problem.options))
         result, _ = deliver(selection, problem, estimated(problem))
         self.take(result, selection, problem, attributes)
@@ -219,12 +208,11 @@ class KernelEstimator(MachineEstimator):
 
         `beside` are arguments of `_train_set`.
         """
-        options = self.KIND(**self._options())
-        options.check()
+        parameters = {"model": self.MODEL} | self.get_params()
+        names = {field.name for field in fields(self.KIND)} & set(parameters)
+        options = self.KIND(**{name: parameters[name] for name in names})
         limits, target = self._limits(options)
-        X, sides = flat(self._coded(X))
-        shape = options.input_shape(sides)
-        options.check_for(shape)
+        X, shape = self._shaped(self._coded(X), options)
         rows, targets = validate_data(self, X, y, dtype="numeric", **self.CHECKS)
         weight = _check_sample_weight(
             sample_weight, rows, dtype=np.float64, ensure_non_negative=True
@@ -234,12 +222,6 @@ class KernelEstimator(MachineEstimator):
         data, attributes = self._train_set(y, options, *known, validation=held, **beside)
         check_rows(data, options)
         return Problem(data, options, shape, limits, target), attributes
-
-    def _options(self) -> dict[str, Any]:
-        """Return the options of the trainer."""
-        names = {each.name for each in fields(self.KIND)}
-        known = {"model": self.MODEL} | self.get_params()
-        return {name: value for name, value in known.items() if name in names}
 
     def _limits(self, options: TrainerOptions) -> tuple[Limits | None, str]:
         """Return the limits of the model, and the processor that they are for."""

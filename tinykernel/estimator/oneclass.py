@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from tinykernel.coding.frames import uncoded
 from tinykernel.decisions.novelty import Alarms, alarms
 from tinykernel.errors import OptionError, RowsError, TinykernelError
-from tinykernel.estimator.machines import DEFAULT_TARGET, flat
+from tinykernel.estimator.machines import DEFAULT_TARGET, MachineEstimator
 from tinykernel.groups import as_groups
 from tinykernel.kinds import Problem
 from tinykernel.kinds.delivery import Measure, deliver, estimated
@@ -44,7 +44,7 @@ class NoveltyOptions(TrainerOptions):
 
 
 @dataclass(eq=False, repr=False)
-class NoveltyDetector(OutlierMixin, BaseEstimator):
+class NoveltyDetector(OutlierMixin, MachineEstimator):
     """Detects inputs unlike the training rows, all of which are normal.
 
     The novelty of a row is its squared distance to the nearest prototype. Prototypes are means of
@@ -79,7 +79,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only when `X` had column names.
-    model_ : IntegerModel
+    machine_ : IntegerModel
     n_prototypes_ : int
         Number of prototypes of the model.
     alarms_ : tinykernel.decisions.novelty.Alarms or None
@@ -160,9 +160,6 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         assert prototypes is not None
         self.n_prototypes_ = len(prototypes.levels)
         self.areas_ = {} if choice is None else dict(zip(choice.names, choice.scores, strict=True))
-        columns = getattr(self, "feature_names_in_", None)
-        if problem.shape is None and columns is not None:
-            model = replace(model, feature_names=tuple(columns.tolist()))
         self.alarms_: Alarms | None = None
         self.refusal_ = ""
         try:
@@ -170,7 +167,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         except TinykernelError as error:
             self.refusal_ = str(error).removeprefix("calibrate: ")
             model = _with_threshold(model, int(novelty_of(model, raw).max()))
-        self.model_, self.offset_ = model, float(model.readout.offset[0])
+        self.machine_, self.offset_ = model, float(model.readout.offset[0])
         return self
 
     def _problem(
@@ -179,11 +176,8 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         """Return what is to be learned, and the rows and groups that set the threshold."""
         names = "n_prototypes", "n_kernels", "window_shape", "hop"
         options = NoveltyOptions(random_state=seed, **{name: getattr(self, name) for name in names})
-        options.check()
         limits = limits_on(self.budget, self.target, is_sized=True)
-        X, sides = flat(uncoded(X))
-        shape = options.input_shape(sides)
-        options.check_for(shape)
+        X, shape = self._shaped(uncoded(X), options)
         rows = validate_data(self, X, dtype="numeric", ensure_min_samples=2)
         raw_dtype = raw_dtype_of(rows.dtype)
         raw = to_raw(rows, raw_dtype)
@@ -203,60 +197,23 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         return Problem(data, options, shape, limits, self.target), raw[out], units_out
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the negative novelty of rows; larger is more normal.
+        """Return the negative novelty of rows, shape (n,); larger is more normal.
 
-        Parameters
-        ----------
-        X : array-like
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
+        `X` is as in `fit`.
         """
-        check_is_fitted(self)
-        X = uncoded(X)
-        replace(self.model_, feature_names=None).check_columns(X)  # sklearn compares text only
-        rows = validate_data(self, flat(X)[0], dtype="numeric", reset=False)
-        if self.model_.raw_dtype == "float32":
-            rows = to_raw(rows, "float32")
-        return -novelty_of(self.model_, rows).astype(np.float64)
+        rows = self._checked_rows(X)
+        return -novelty_of(self.machine_, rows).astype(np.float64)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the threshold minus the novelty; negative for novel rows.
+        """Return the threshold minus the novelty of rows, shape (n,); negative for novel rows.
 
-        Parameters
-        ----------
-        X : array-like
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
+        `X` is as in `fit`.
         """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return 1 for normal and -1 for novel rows.
-
-        Parameters
-        ----------
-        X : array-like
-
-        Returns
-        -------
-        ndarray of int64, shape (n,)
-        """
+        """Return 1 for normal and -1 for novel rows, shape (n,); `X` is as in `fit`."""
         return np.where(self.decision_function(X) < 0, -1, 1).astype(np.int64)
-
-    def quantize(self) -> IntegerModel:
-        """Return the integer model, to save and to export.
-
-        Returns
-        -------
-        IntegerModel
-            With the classes "normal" and "novel".
-        """
-        check_is_fitted(self)
-        return self.model_
 
 
 def calibrate_one_class(

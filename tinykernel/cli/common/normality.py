@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +94,8 @@ def _fitted(
     rows: NormalRows, options: Mapping[str, Any], limits: Limits | None
 ) -> tuple[NoveltyDetector, Report | None]:
     """Train, with fewer prototypes until the linked model keeps to the budget."""
+    import numpy as np
+
     from tinykernel.estimator import NoveltyDetector
     from tinykernel.kinds.sizing import usage
     from tinykernel.measure.report import report
@@ -118,7 +119,7 @@ def _fitted(
     is_host = find_target(target).family == "host"
     watch.fit_within(rows.X, rows.group, *(() if is_host else (linked,)))
     if rows.columns is not None:
-        watch.model_ = replace(watch.model_, feature_names=rows.columns)
+        watch.feature_names_in_ = np.array(rows.columns, dtype=object)
     return watch, sizes[-1] if sizes else None
 
 
