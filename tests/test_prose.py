@@ -17,9 +17,9 @@ TERMS = re.compile(
 # Names that do not say what they hold, and how many variables, parameters and functions have them.
 POOR_NAMES = {"found", "given", "told", "some", "own", "what", "words", "one", "kept"}
 POOR = 9
-# Participles as nouns: rooms without any, and how many there are elsewhere.
+# Participles as nouns: folders without any, and how many there are elsewhere.
 PARTICIPLES = {"known", "made", "given", "held", "seen", "taken", "told", "asked", "each"}
-WITHOUT, ELSEWHERE = "kinds", 297
+WITHOUT, ELSEWHERE = {"kinds", "budget", "tuning", "papers"}, 223
 # What a newcomer meets on the command line, and in Python.
 OPTIONS_OF_TRAIN, OPTIONS_OF_OTHERS, OPTIONS = 24, 13, 129
 PARAMETERS = 27  # 18, and 9 that were entries of a parameter `options`
@@ -86,7 +86,7 @@ def test_names_say_what_they_hold() -> None:
     names = [name for file in files for name in bound_names(file.read_text(encoding="utf-8"))]
     assert sum(name in POOR_NAMES for name in names) <= POOR
     assert sum(name in PARTICIPLES for name in names) <= ELSEWHERE
-    clean = [file.read_text(encoding="utf-8") for file in files if file.parent.name == WITHOUT]
+    clean = [file.read_text(encoding="utf-8") for file in files if file.parent.name in WITHOUT]
     assert not PARTICIPLES & {name for text in clean for name in bound_names(text)}
 
 

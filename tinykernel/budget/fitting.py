@@ -223,7 +223,7 @@ def train(
     if method != LEARNED and max_time not in (None, "auto"):
         raise OptionError("max_time: this method has no limit; leave it out")
     optional = {"groups": groups, "validation": validation, "value_name": value_name}
-    rows: dict[str, Any] = {name: each for name, each in optional.items() if each is not None}
+    rows: dict[str, Any] = {name: value for name, value in optional.items() if value is not None}
     linking, is_table = _Linking(target, link), True
     if method == LEARNED:
         estimator: Any = (Regressor if task == "numbers" else Classifier)(
@@ -248,8 +248,8 @@ def train(
             estimator.effort = str(problem.pace.effort)
     else:
         linking.limits = limits_on(budget, target, is_sized="n_components" in options)
-        known = linking.limits, target, linking.measure
-        estimator, trainings = train_drawn(method, options, X, y, sample_weight, *known, **rows)
+        within = linking.limits, target, linking.measure
+        estimator, trainings = train_drawn(method, options, X, y, sample_weight, *within, **rows)
     if feature_names is not None and is_table:
         estimator.feature_names_in_ = np.array(feature_names, dtype=object)
     if coding is not None:
@@ -334,9 +334,9 @@ class _Linking:
             estimate = report(model, target, limits, compiler="none")
         sizes = _decisive(model, target)
         if limits is None or (sizes is not None and not self.link):
-            known = estimate or (None if self.link else sizes)
-            if known is not None:
-                return known
+            enough = estimate or (None if self.link else sizes)
+            if enough is not None:
+                return enough
         try:
             return report(model, target, limits)
         except (KeyboardInterrupt, OSError, TinykernelError) as error:

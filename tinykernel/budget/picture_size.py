@@ -103,9 +103,9 @@ class _Trials:
             return np.inf
         self.interrupted = found.interrupted
         scores = found.model.scores(rows[self.out]) * found.model.decision_scale
-        held = self.codes[self.out], self.weight
+        judging = self.codes[self.out], self.weight
         judged = Candidate.of(
-            name, scores.astype(np.float32), *held, temperatures=WIDE_TEMPERATURES
+            name, scores.astype(np.float32), *judging, temperatures=WIDE_TEMPERATURES
         )
         self.candidates.append(replace(judged, cost=side))
         return float(np.average(judged.losses, weights=self.weight))
@@ -116,7 +116,7 @@ class _Trials:
             return only.cost, f"{only.name} chosen: no other size was trained within the budget"
         shares = np.bincount(self.codes[self.out], weights=self.weight) / self.weight.sum()
         chance = shares.max() + np.sqrt(shares.max() * (1 - shares.max()) / len(self.weight))
-        if max((each.score for each in self.candidates), default=0.0) <= chance:
+        if max((candidate.score for candidate in self.candidates), default=0.0) <= chance:
             return usual, ""
         groups = None if self.groups is None else self.groups[self.out]
         choice = choose(self.candidates, self.weight, groups)

@@ -43,12 +43,12 @@ def within(
         if result.fits:
             return model
     fewer = [_most_trees(partial(measured, bits), n_trees) for bits in (8, 4) if n_trees]
-    fitting = [each for each in fewer if each is not None]
+    fitting = [model for model in fewer if model is not None]
     if not fitting:
         raise BudgetError(
             f"convert: {'; '.join(result.problems)} at the least; give a larger budget"
         )
-    return min(fitting, key=lambda each: cost(each)[0])
+    return min(fitting, key=lambda model: cost(model)[0])
 
 
 def _most_trees(

@@ -30,10 +30,10 @@ class BaseClassifier(MachineClassifier, KernelEstimator):
     decision_: Decision
 
     def _train_set(
-        self, y: ArrayLike, options: TrainerOptions, *known: NDArray[Any], **beside: Any
+        self, y: ArrayLike, options: TrainerOptions, *rows: NDArray[Any], **beside: Any
     ) -> tuple[TrainSet, dict[str, Any]]:
-        check_classification_targets(known[1])
-        classes, data = prepare(*known, class_weight=options.class_weight, **beside)
+        check_classification_targets(rows[1])
+        classes, data = prepare(*rows, class_weight=options.class_weight, **beside)
         if hasattr(self, "decision_"):
             del self.decision_  # that of another model
         return data, {"classes_": classes}

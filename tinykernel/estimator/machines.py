@@ -217,9 +217,9 @@ class KernelEstimator(MachineEstimator):
         weight = _check_sample_weight(
             sample_weight, rows, dtype=np.float64, ensure_non_negative=True
         )
-        held = None if validation is None else self._checked_pair(validation)
-        known = rows, targets, weight
-        data, attributes = self._train_set(y, options, *known, validation=held, **beside)
+        others = None if validation is None else self._checked_pair(validation)
+        checked = rows, targets, weight
+        data, attributes = self._train_set(y, options, *checked, validation=others, **beside)
         check_rows(data, options)
         return Problem(data, options, shape, limits, target), attributes
 
@@ -229,7 +229,7 @@ class KernelEstimator(MachineEstimator):
 
     @abstractmethod
     def _train_set(
-        self, y: ArrayLike, options: TrainerOptions, *known: NDArray[Any], **beside: Any
+        self, y: ArrayLike, options: TrainerOptions, *rows: NDArray[Any], **beside: Any
     ) -> tuple[TrainSet, dict[str, Any]]:
         """Return rows, labels or values, and weights; and attributes to set after training."""
 
@@ -276,8 +276,8 @@ class KernelEstimator(MachineEstimator):
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise OptionError(f"validation: give a pair (X, y) of rows and {self.TARGET}")
         pair = flat(in_numbers(self, validation[0]))[0], validation[1]
-        rows, known = validate_data(self, *pair, dtype="numeric", reset=False, **self.CHECKS)
-        return rows, known
+        rows, targets = validate_data(self, *pair, dtype="numeric", reset=False, **self.CHECKS)
+        return rows, targets
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -303,7 +303,7 @@ class Budgeted:
 
 def elsewhere(name: str) -> dict[str, str]:
     """Return a hint for each option that only another estimator has."""
-    names = {each.name for each in fields(Parameters)} | {"budget", "target"}
+    names = {field.name for field in fields(Parameters)} | {"budget", "target"}
     return dict.fromkeys(names, f"tinykernel.{name} has it")
 
 

@@ -28,7 +28,7 @@ class BaseRegressor(RegressorMixin, KernelEstimator):
         self,
         y: ArrayLike,
         options: TrainerOptions,
-        *known: NDArray[Any],
+        *checked: NDArray[Any],
         value_name: str | None = None,
         validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
         **beside: Any,
@@ -38,15 +38,15 @@ class BaseRegressor(RegressorMixin, KernelEstimator):
         `value_name` is the name of a single value where `y` has none.
         """
         assert isinstance(options, RegressorOptions)
-        rows, values, weight = known[0], _columns(known[1]), known[2]
+        rows, values, weight = checked[0], _columns(checked[1]), checked[2]
         n = values.shape[1]
         names = _names(y) or (numbered_values(n) if value_name is None else (value_name,))
-        held = None if validation is None else (validation[0], _columns(validation[1]))
-        if held is not None and held[1].shape[1] != n:
+        others = None if validation is None else (validation[0], _columns(validation[1]))
+        if others is not None and others[1].shape[1] != n:
             raise ShapeError(
-                f"validation: {held[1].shape[1]} values per row; give {n}, as in training"
+                f"validation: {others[1].shape[1]} values per row; give {n}, as in training"
             )
-        data = prepare_values(rows, values, weight, options, names, validation=held, **beside)
+        data = prepare_values(rows, values, weight, options, names, validation=others, **beside)
         assert data.quantity is not None
         return data, {"outputs_": data.quantity.units.names}
 

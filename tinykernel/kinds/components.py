@@ -5,10 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 from tinykernel.errors import TinykernelError
 from tinykernel.hadamard import padded_dimension
 from tinykernel.kinds.component_search import ComponentSearch
-from tinykernel.kinds.kind import Kind, RaceTrial, Spec
+from tinykernel.kinds.kind import Kind, RaceTrial, Spec, candidate_of
 from tinykernel.kinds.problem import Problem
 from tinykernel.measure.capacity import MOST_CHOSEN, cut
 from tinykernel.model import IntegerModel
@@ -167,14 +169,18 @@ class ComponentsKind(Kind[ComponentsSpec]):
             yield [trial(best, final=final, usual=usual), *others]
 
     def judge(self, spec: ComponentsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
-        """Train inside a fold; a smooth fit is judged in place of components that learn it."""
+        """Train inside a fold; of a smooth fit, add the mean loss of components that learn it."""
         prepared = problem.once(_prepared)
         if prepared.smooth is not None:
-            return prepared.judged_smooth(str(spec), spec.missed, fold)
+            fitted = candidate_of(spec, prepared.smooth.held_out(fold), problem, fold)
+            loss = float(np.average(fitted.losses, weights=problem.data.weight[fold.outside]))
+            score = 1 - (1 - fitted.score) * (loss + spec.missed) / max(loss, 1e-30)
+            return replace(fitted, losses=fitted.losses + spec.missed, score=score)
         step = spec.peak_step * (2 if share < 1 else 1)  # as in other short trainings
         epochs = max(1, round(share * spec.epochs))
         recipe = replace(spec.recipe, epochs=epochs, peak_step=step, n_threads=1)
-        return prepared.judged(recipe, str(spec), fold, problem.cancelled)
+        decisions = prepared.rows.decisions(fold, recipe, problem.cancelled)
+        return candidate_of(spec, decisions, problem, fold)
 
     def fit(self, spec: ComponentsSpec, problem: Problem) -> TrainingResult:
         """Train components, and a linear part beside them."""

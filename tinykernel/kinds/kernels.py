@@ -6,18 +6,17 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tinykernel import progress
-from tinykernel.kinds.kind import Kind, RaceTrial, Spec, candidate_of
+from tinykernel.kinds.kind import Kind, RaceTrial, Spec, best_trial, candidate_of
 from tinykernel.kinds.problem import Problem
 from tinykernel.measure.capacity import MOST_KERNELS
 from tinykernel.model import IntegerModel
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.training.choice import Candidate, choose, joined
-from tinykernel.training.folds import Fold, trial_folds
+from tinykernel.training.choice import Candidate, joined
+from tinykernel.training.folds import Fold
 from tinykernel.training.loss import WIDE_TEMPERATURES
 from tinykernel.training.readouts.normal_equations import MOST_INPUTS as MOST_COUNTS
 from tinykernel.training.readouts.normal_equations import decided, fit_levels
@@ -110,7 +109,8 @@ class KernelsKind(Kind[KernelsSpec]):
         on_spectrum = [spec for spec in sized if spec.on_spectrum]
         if max((spec.n_kernels for spec in on_spectrum), default=0) >= _FEW_KERNELS:
             sized = on_spectrum
-        if not any(spec.on_spectrum for spec in sized) and _may_have_spectrum(problem):
+        has_spectrum = problem.options.spectrum == "auto" and problem.once(spectrum_of_kernels)[0]
+        if has_spectrum and not any(spec.on_spectrum for spec in sized):
             warnings.warn(
                 f"no spectrum: the budget leaves room for fewer than {_FEW_KERNELS} kernels",
                 stacklevel=2,
@@ -135,20 +135,15 @@ class KernelsKind(Kind[KernelsSpec]):
 
     def tune(self, specs: Sequence[KernelsSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
         """Compare numbers of cells by fits to some windows, whose kernels are not chosen."""
-        folds = problem.once(_few_windows).folds
-        if len(specs) < 2 or not folds:
+        few = problem.once(_few_windows)
+        if len(specs) < 2 or not few.folds:
             return
         candidates = list[Candidate]()
         for number, spec in enumerate(specs):
             progress.report("choosing cells", number, len(specs))
-            candidates.append(_judged_in_short(spec, problem))
+            candidates.append(_judged_in_short(spec, problem, few))
         progress.report("choosing cells", len(specs), len(specs))
-        few = problem.once(_few_windows)
-        out = np.concatenate([fold.outside for fold in folds])
-        groups = None if few.groups is None else few.groups[out]
-        choice = choose(candidates, few.weight[out], groups)
-        best = choice.chosen
-        yield [RaceTrial(specs[best], choice.losses[best], choice.scores[best])]
+        yield [best_trial(specs, candidates, few, few.folds)]
 
     def skeleton(self, spec: KernelsSpec, problem: Problem) -> IntegerModel:
         """Return random kernels with random weights."""
@@ -178,11 +173,6 @@ def spectrum_of_kernels(problem: Problem) -> tuple[Spectrum | None, str]:
     return spectrum_of(problem.options, problem.shape, problem.data.raw_dtype)
 
 
-def _may_have_spectrum(problem: Problem) -> bool:
-    spectrum, _ = problem.once(spectrum_of_kernels)
-    return spectrum is not None and problem.options.spectrum == "auto"
-
-
 def _chooses_cells(problem: Problem) -> bool:
     """Whether a number of cells is chosen on held-out windows."""
     limits, shape, options = problem.limits, problem.shape, problem.options
@@ -207,44 +197,35 @@ def _layouts(problem: Problem, on_spectrum: bool) -> list[KernelSettings]:
     return layouts
 
 
-@dataclass(frozen=True, eq=False)
-class _FewWindows:
-    """Windows of short fits, as many of each class, and folds of these."""
-
-    rows: NDArray[np.int64]
-    weight: NDArray[np.float32]
-    groups: NDArray[np.int64] | None
-    folds: list[Fold]
-
-
-def _few_windows(problem: Problem) -> _FewWindows:
+def _few_windows(problem: Problem) -> Problem:
+    """Return the problem of short fits: windows, as many of each class, and their weights."""
     data = problem.data
     rows, weight = some_rows(data.targets(), data.weight, RANKING_WINDOWS)
-    groups = None if data.groups is None else data.groups[rows]
-    return _FewWindows(rows, weight, groups, trial_folds(data.codes[rows], groups, 0))
+    few = replace(data.of(rows), sample_weight=weight.astype(np.float64))
+    return replace(problem, data=few, prepared={})
 
 
-def _judged_in_short(spec: KernelsSpec, problem: Problem) -> Candidate:
+def _judged_in_short(spec: KernelsSpec, problem: Problem, few: Problem) -> Candidate:
     """Fit the counts of drawn kernels inside folds, and judge them outside."""
-    data, shape, few = problem.data, problem.shape, problem.once(_few_windows)
+    data, shape = problem.data, problem.shape
     assert shape is not None
-    windows = replace(data, X=data.X[:, : shape[0] * shape[1]])
+    windows = [part.X[:, : shape[0] * shape[1]] for part in (data, few.data)]
+    raw_dtype = data.raw_dtype
     if spec.without_mean:
-        grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
-        windows = replace(windows, X=Offset().run(windows.X, grid), raw_dtype="int32")
+        grid, raw_dtype = Grid.raw(raw_dtype, shape[0], 1, shape[1]), "int32"
+        windows = [Offset().run(part, grid) for part in windows]
     # Of all windows: a channel may vary in few of them.
-    scaler = signal_scaler(windows.X, windows.raw_dtype, shape)
-    plan = signal_plan(problem.options, spec, shape, len(few.rows))
+    scaler = signal_scaler(windows[0], raw_dtype, shape)
+    targets, weight = few.data.targets(), few.data.weight
+    plan = signal_plan(problem.options, spec, shape, len(targets))
     bits = min(plan.level_bits, scaler.bits)
     plan = replace(plan, n_pool=_COMPARED_COUNTS // plan.cells, level_bits=bits)
-    targets, codes = data.targets()[few.rows], data.codes[few.rows]
-    pool = targets, few.weight, plan
-    inputs = SignalPool(windows.X[few.rows], (shape[0], shape[1]), scaler, *pool).inputs
+    inputs = SignalPool(windows[1], (shape[0], shape[1]), scaler, targets, weight, plan).inputs
     parts = []
     for fold in few.folds:
-        inside, out = fold.inside, fold.outside
-        rows = inputs[inside], 2 * targets[inside] - 1, few.weight[inside]
-        decisions = decided(fit_levels(*rows, [], spec.bits).stored, inputs[out])
-        truth = codes[out], few.weight[out]
-        parts.append(Candidate.of(str(spec), decisions, *truth, temperatures=WIDE_TEMPERATURES))
+        inside = fold.inside
+        fit = fit_levels(inputs[inside], 2 * targets[inside] - 1, weight[inside], [], spec.bits)
+        decisions = decided(fit.stored, inputs[fold.outside])
+        judged = candidate_of(spec, decisions, few, fold, temperatures=WIDE_TEMPERATURES)
+        parts.append(judged)
     return joined(parts)

@@ -136,3 +136,12 @@ def candidate_of(
     data, out = problem.data, fold.outside
     truth = data.truth[out], data.weight[out], data.losses
     return Candidate.of(str(spec), decisions, *truth, **options)
+
+
+def best_trial(
+    specs: Sequence[Spec], candidates: Sequence[Candidate], problem: Problem, folds: Sequence[Fold]
+) -> RaceTrial:
+    """Return the trial of the spec that the one rule chooses by the losses outside all folds."""
+    choice = problem.choose(candidates, folds)
+    best = choice.chosen
+    return RaceTrial(specs[best], choice.losses[best], choice.scores[best])

@@ -3,29 +3,38 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.kinds.kind import Kind, RaceTrial, Spec, candidate_of
+from tinykernel.errors import RangeError, TinykernelError
+from tinykernel.kinds.kind import Kind, RaceTrial, Spec, best_trial, candidate_of
 from tinykernel.kinds.problem import Problem
 from tinykernel.model import IntegerModel
+from tinykernel.model.grid import Grid
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.choice import Candidate, joined
 from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.inputs import choose_scaler
-from tinykernel.training.loop import run_epochs
+from tinykernel.training.loop import History, run_epochs
+from tinykernel.training.loss import row_losses
 from tinykernel.training.options import LINEAR_BITS
-from tinykernel.training.readouts.blend import FEWEST_BITS, blended
-from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
-from tinykernel.training.readouts.linear_training import (
-    fit_linear,
-    linear_of_table,
-    ridge_levels,
-    table_recipe,
+from tinykernel.training.options.recipe import seed_of
+from tinykernel.training.readouts.blend import FEWEST_BITS, BlendRecipe, blended
+from tinykernel.training.readouts.linear import (
+    LinearLearner,
+    LinearRecipe,
+    linear_dropout,
+    linear_model,
 )
-from tinykernel.training.readouts.normal_equations import decided
+from tinykernel.training.readouts.linear_training import (
+    TrainingRows,
+    linear_recipe,
+    run_training,
+    split_rows,
+)
+from tinykernel.training.readouts.normal_equations import Levels, decided, fit_levels
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.threads import side_by_side
 
@@ -33,7 +42,7 @@ from tinykernel.training.threads import side_by_side
 _MOST_INPUTS, _MOST_ROWS = 1024, 1 << 20
 # Folds of a short training, and its share of the epochs.
 _TRIAL_FOLDS, _TRIAL_SHARE = 2, 0.25
-_Rows: TypeAlias = tuple[NDArray[Any], NDArray[np.float32], NDArray[np.float32]]
+_EPOCHS = 25  # for 60,000 rows.
 _IN_WORDS = {
     "gradient": "",
     "blend": ", blended with discriminants",
@@ -88,13 +97,13 @@ class LinearKind(Kind[LinearSpec]):
 
     def skeleton(self, spec: LinearSpec, problem: Problem) -> IntegerModel:
         """Return a linear part with random weights."""
-        scaler, inputs = _inputs(problem, spec.scaler_scope)
+        scaler, inputs = problem.once(_inputs, spec.scaler_scope)
         data = problem.data
         # The largest possible dot products do not depend on the rows.
         rows = slice(min(len(inputs), 256))
-        recipe = table_recipe(data, problem.options, spec.bits)
+        recipe = _recipe(spec.bits, problem)
         learner = LinearLearner(inputs[rows], data.targets()[rows], data.weight[rows], recipe)
-        return linear_of_table(data, scaler, learner.stored(), spec.bits)
+        return _model(spec, problem, scaler, learner.stored())
 
     def smaller(
         self, spec: LinearSpec, n_bytes: int, model: IntegerModel, problem: Problem
@@ -117,7 +126,7 @@ class LinearKind(Kind[LinearSpec]):
         """
         folds = problem.folds[-_TRIAL_FOLDS:]
         judged = self._judged(specs, problem, folds, _TRIAL_SHARE)
-        yield [_best(specs, judged, problem, folds)]
+        yield [best_trial(specs, judged, problem, folds)]
         alone = [spec for spec in specs if _may_blend(spec, problem)]
         blends = [replace(spec, solver="blend") for spec in alone]
         judged = self._judged(alone, problem, folds, 1.0)
@@ -126,7 +135,7 @@ class LinearKind(Kind[LinearSpec]):
             if problem.choose([judged[place], replace(other, cost=1)], folds).chosen:
                 winners[place], judged[place] = blends[place], other
         if winners:
-            yield [_best(winners, judged, problem, folds)]
+            yield [best_trial(winners, judged, problem, folds)]
 
     def _judged(
         self, specs: Sequence[LinearSpec], problem: Problem, folds: Sequence[Fold], share: float
@@ -139,12 +148,18 @@ class LinearKind(Kind[LinearSpec]):
 
     def judge(self, spec: LinearSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
         """Train inside a fold."""
-        others = _inputs(problem, spec.scaler_scope)[1][fold.outside]
+        data, inside, inputs = (
+            problem.data,
+            fold.inside,
+            problem.once(_inputs, spec.scaler_scope)[1],
+        )
+        others = inputs[fold.outside]
         if spec.solver == "ridge":
-            rows, recipe = _rows(problem, spec.bits, spec.scaler_scope, fold)
-            inside = problem.data.of(fold.inside)
-            folds = trial_folds(inside.codes, inside.groups, recipe.seed)
-            decisions = decided(ridge_levels(*rows, folds, spec.bits), others)
+            part = data.of(inside)
+            rows = TrainingRows(
+                inputs[inside], part.targets(), data.weight[inside], None, part.groups
+            )
+            decisions = decided(_ridge(spec, problem, rows, part.codes), others)
         else:
             learner = problem.once(_learned, spec.bits, spec.scaler_scope, fold, share)
             is_blend = spec.solver == "blend"
@@ -153,45 +168,68 @@ class LinearKind(Kind[LinearSpec]):
 
     def fit(self, spec: LinearSpec, problem: Problem) -> TrainingResult:
         """Train a linear part."""
-        return fit_linear(
-            problem.data, problem.options, spec.bits, spec.solver, scope=spec.scaler_scope
-        )
+        data, options, recipe = problem.data, problem.options, _recipe(spec.bits, problem)
+        rows = split_rows(data, options)
+        scaler = choose_scaler(rows.rows, data.raw_dtype, options.width(), spec.scaler_scope)
+        rows = rows.map_rows(scaler.quantize)
+        if spec.solver == "ridge":
+            is_whole = len(rows.rows) == len(data.X)
+            stored = _ridge(spec, problem, rows, data.codes if is_whole else None)
+            judged = decided(stored, rows.rows), rows.targets, rows.weight
+            history = History([{"loss": float(row_losses(*judged, data.losses).mean())}])
+            recipe = replace(recipe, epochs=1)
+        else:
+            learner = LinearLearner(rows.rows, rows.targets, rows.weight, recipe)
+            history, stored = run_training(learner, rows), learner.stored()
+            if spec.solver == "blend" and not history.interrupted:
+                try:
+                    stored, recipe = blended(learner), BlendRecipe(**vars(recipe))
+                except KeyboardInterrupt:
+                    history = replace(history, interrupted=True)
+        return TrainingResult(_model(spec, problem, scaler, stored), recipe, history)
 
 
-def _best(
-    specs: Sequence[LinearSpec],
-    candidates: Sequence[Candidate],
-    problem: Problem,
-    folds: Sequence[Fold],
-) -> RaceTrial:
-    """Return the trial of the least loss."""
-    choice = problem.choose(candidates, folds)
-    best = choice.chosen
-    return RaceTrial(specs[best], choice.losses[best], choice.scores[best])
+def _recipe(bits: int, problem: Problem) -> LinearRecipe:
+    """Return how a linear part on the inputs of a table is learned."""
+    n, n_inputs = problem.data.X.shape
+    recipe = linear_recipe(problem.options, n, bits, _EPOCHS, problem.data.losses)
+    return replace(recipe, dropout=linear_dropout(n_inputs))
 
 
-def _rows(problem: Problem, bits: int, scope: str, fold: Fold) -> tuple[_Rows, LinearRecipe]:
-    """Return inputs, targets and weights inside a fold, and how they are learned."""
-    data, inside, inputs = problem.data, fold.inside, _inputs(problem, scope)[1]
-    rows = inputs[inside], data.targets()[inside], data.weight[inside]
-    return rows, table_recipe(data, problem.options, bits)
+def _ridge(
+    spec: LinearSpec, problem: Problem, rows: TrainingRows, codes: NDArray[np.int64] | None
+) -> Levels:
+    """Return rounded weights of ridge regression; with codes, held-out rows choose the penalty."""
+    seed = seed_of(problem.options)
+    folds = [] if codes is None else trial_folds(codes, rows.groups, seed)
+    inputs = rows.rows.astype(np.int16, copy=False)
+    return fit_levels(inputs, rows.targets, rows.weight, folds, spec.bits).stored
+
+
+def _model(spec: LinearSpec, problem: Problem, scaler: Scale, stored: Levels) -> IntegerModel:
+    """Return the model of a linear part on the inputs of a table."""
+    data, n = problem.data, problem.data.X.shape[1]
+    try:
+        return linear_model((scaler,), Grid.table(data.raw_dtype, n), data.meaning, *stored)
+    except TinykernelError as error:
+        raise RangeError(
+            f"linear: the sums of {n} inputs of {scaler.bits} bits and weights of {spec.bits} bits "
+            "may pass 32 bits; give linear=4 or 2"
+        ) from error
 
 
 def _learned(problem: Problem, bits: int, scope: str, fold: Fold, share: float) -> LinearLearner:
     """Train inside a fold by gradients."""
-    rows, recipe = _rows(problem, bits, scope, fold)
+    data, inside, inputs = problem.data, fold.inside, problem.once(_inputs, scope)[1]
+    recipe = _recipe(bits, problem)
     recipe = replace(recipe, n_threads=1, epochs=max(1, round(share * recipe.epochs)))
-    learner = LinearLearner(*rows, recipe)
+    learner = LinearLearner(inputs[inside], data.targets()[inside], data.weight[inside], recipe)
     run_epochs(learner, recipe.epochs, stage=None)
     return learner
 
 
 def _inputs(problem: Problem, scope: str) -> tuple[Scale, NDArray[Any]]:
     """Return the scaler, and the quantized inputs of all rows."""
-    return problem.once(_quantized, scope)
-
-
-def _quantized(problem: Problem, scope: str) -> tuple[Scale, NDArray[Any]]:
     data = problem.data
     scaler = choose_scaler(data.X, data.raw_dtype, problem.options.width(), scope)
     return scaler, scaler.quantize(data.X)

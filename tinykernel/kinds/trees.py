@@ -47,20 +47,11 @@ class TreesSpec(Spec):
 
     n_bytes: int = _DEFAULT_BYTES  # of tables in flash.
     n_steps: float = np.inf  # sum of the depths of all trees plus one each.
-    options: TreeOptions | None = None
-    n_trees: int = 0
-    log_loss: float = np.inf  # of the options, on held-out rows.
+    trial: TreeTrial | None = None  # options, once these are chosen.
 
     def __str__(self) -> str:
         """Describe them in words."""
-        beside = " beside a linear part" if self.options and self.options.lines else ""
-        return f"trees{beside}"
-
-    @property
-    def trial(self) -> TreeTrial:
-        """The options as a trial."""
-        assert self.options is not None
-        return TreeTrial(self.options, self.n_trees, self.log_loss)
+        return f"trees{' beside a linear part' * bool(self.trial and self.trial.options.lines)}"
 
 
 class TreesKind(Kind[TreesSpec]):
@@ -94,7 +85,7 @@ class TreesKind(Kind[TreesSpec]):
 
     def specs(self, problem: Problem) -> list[TreesSpec]:
         """Return trees that use what a budget leaves; none if that is too little."""
-        limits, spec = problem.limits, TreesSpec()
+        limits, spec, n_outputs = problem.limits, TreesSpec(), problem.data.targets().shape[1]
         if limits is not None and limits.flash is not None:
             model = self.skeleton(spec, problem)
             trees = model.find(Trees)
@@ -107,10 +98,9 @@ class TreesKind(Kind[TreesSpec]):
                 raise too_small(problem, needed + _LEAST_BYTES)
             spec = TreesSpec(room, steps)
         if problem.options.model == "tree":
-            return [replace(spec, options=_ONE_TREE, n_trees=_n_outputs(problem))]
+            return [replace(spec, trial=TreeTrial(_ONE_TREE, n_outputs))]
         if problem.is_quick and problem.options.model != "auto":
-            n_trees = _QUICK_TREES * _n_outputs(problem)
-            return [replace(spec, options=TreeOptions(), n_trees=n_trees)]
+            return [replace(spec, trial=TreeTrial(TreeOptions(), _QUICK_TREES * n_outputs))]
         return [spec]
 
     def skeleton(self, spec: TreesSpec, problem: Problem) -> IntegerModel:
@@ -129,23 +119,21 @@ class TreesKind(Kind[TreesSpec]):
         if not problem.folds:
             raise RowsError("trees: too few rows of a class to choose the number of trees")
         for spec in specs:
-            if spec.options is not None:
+            if spec.trial is not None:
                 continue
             rows = problem.once(_rows, spec.n_bytes, spec.n_steps)
-            work = rows, problem.folds, problem.cancelled
-            for best in rounds(*work, problem.pace.goes_on):
-                tuned = replace(
-                    spec, options=best.options, n_trees=best.n_trees, log_loss=best.log_loss
-                )
-                yield [RaceTrial(tuned, best.log_loss, best.accuracy)]
+            for best in rounds(rows, problem.folds, problem.cancelled, problem.pace.goes_on):
+                yield [RaceTrial(replace(spec, trial=best), best.log_loss, best.accuracy)]
 
     def judge(self, spec: TreesSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
         """Grow trees inside a fold."""
+        assert spec.trial is not None
         rows = problem.once(_rows, spec.n_bytes, spec.n_steps)
         return candidate_of(spec, decisions_of(rows, spec.trial, fold), problem, fold)
 
     def fit(self, spec: TreesSpec, problem: Problem) -> TrainingResult:
         """Grow trees on all rows; with many rows, options are chosen again."""
+        assert spec.trial is not None
         rows, trial = problem.once(_rows, spec.n_bytes, spec.n_steps), spec.trial
         folds = problem.folds
         is_searched = not problem.is_quick and problem.options.model != "tree"
@@ -164,10 +152,6 @@ def _rows(problem: Problem, n_bytes: int, n_steps: float) -> TreeData:
 def _few_trees(problem: Problem) -> IntegerModel:
     rows = TreeData.of(problem.sample, Room(_LEAST_BYTES), 1)
     return tree_model(rows, TreeTrial(TreeOptions(), _QUICK_TREES * rows.aim.target.shape[1]))
-
-
-def _n_outputs(problem: Problem) -> int:
-    return int(problem.data.targets().shape[1])
 
 
 def _others(outside: NDArray[np.int64], data: TrainSet) -> NDArray[np.int64]:

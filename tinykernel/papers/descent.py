@@ -166,7 +166,7 @@ def scaled(
         d_beta = (b * by_alpha - a * by_beta) / (a * c - b * b)
         steps = ((alpha + d_alpha / 2**k, beta + d_beta / 2**k) for k in range(_HALVINGS))
         tried = [(max(_SMALLEST_ALPHA, new), beta) for new, beta in steps]
-        values = [problem.objective(h, price, *each) for each in tried]
+        values = [problem.objective(h, price, *at) for at in tried]
         best = int(np.argmin(values))
         if not values[best] < value * (1 - 1e-9):
             break

@@ -104,14 +104,16 @@ def choose(
     """
     size = len(candidates[0].losses)
     share = np.ones(size) if weight is None else np.asarray(weight, dtype=np.float64)
-    means = [float(np.average(each.losses, weights=share)) for each in candidates]
+    means = [float(np.average(candidate.losses, weights=share)) for candidate in candidates]
     best = int(np.argmin(means))
     chosen = best
-    for number, each in enumerate(candidates):
-        error = standard_error(each.losses - candidates[best].losses, share, groups)
-        if each.cost < candidates[chosen].cost and means[number] - means[best] <= margin * error:
+    for number, candidate in enumerate(candidates):
+        error = standard_error(candidate.losses - candidates[best].losses, share, groups)
+        is_near = means[number] - means[best] <= margin * error
+        if is_near and candidate.cost < candidates[chosen].cost:
             chosen = number
-    names, scores = zip(*((each.name, each.score) for each in candidates), strict=True)
+    names = tuple(candidate.name for candidate in candidates)
+    scores = tuple(candidate.score for candidate in candidates)
     return Choice(names, tuple(means), scores, best, chosen, of_values)
 
 

@@ -59,7 +59,7 @@ def _folds(
     n = codes.size
     used = np.sort(rng.permutation(n)[: max(_TRIAL_ROWS, min(n // _TRIAL_PART, _MOST_TRIAL_ROWS))])
     part = _dealt_rows(codes, rng) if groups is None else _dealt_groups(groups, rng)
-    folds = [Fold(used[part[used] != each], used[part[used] == each]) for each in numbers]
+    folds = [Fold(used[part[used] != number], used[part[used] == number]) for number in numbers]
     return [f for f in folds if f.outside.size and np.unique(codes[f.inside]).size >= fewest]
 
 

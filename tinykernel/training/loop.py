@@ -48,14 +48,14 @@ class Learned(ABC):
     def _begin(self, names: Iterable[str]) -> None:
         """Lay drawn parameters one after the other, and make room for their gradients."""
         drawn = {name: getattr(self, name) for name in names}
-        self._ends = ends = np.cumsum([0, *(each.size for each in drawn.values())])
-        self._values = np.concatenate([each.ravel() for each in drawn.values()])
+        self._ends = ends = np.cumsum([0, *(values.size for values in drawn.values())])
+        self._values = np.concatenate([values.ravel() for values in drawn.values()])
         self._moments = np.zeros((2, ends[-1]), np.float32)
         self._sums = np.zeros((SLOTS, ends[-1]), np.float32)
         self.gradients: dict[str, NDArray[np.float32]] = {}
-        for (name, each), first, last in zip(drawn.items(), ends[:-1], ends[1:], strict=True):
-            setattr(self, name, self._values[first:last].reshape(each.shape))
-            self.gradients[name] = self._sums[:, first:last].reshape(SLOTS, *each.shape)
+        for (name, values), first, last in zip(drawn.items(), ends[:-1], ends[1:], strict=True):
+            setattr(self, name, self._values[first:last].reshape(values.shape))
+            self.gradients[name] = self._sums[:, first:last].reshape(SLOTS, *values.shape)
         self.totals = np.zeros((SLOTS, 2))
         self._step, self._n_slots = 0, SLOTS
 
@@ -135,12 +135,12 @@ def run_epochs(
 
 def _message(history: list[dict[str, float]], n_epochs: int) -> str:
     """Say the last loss, and the time left by all epochs but the first, which may compile."""
-    entry, known = history[-1], [each["seconds"] for each in history[1:]]
+    entry, seconds = history[-1], [epoch["seconds"] for epoch in history[1:]]
     parts = [f"loss {entry['loss']:.4f}"]
     if "accuracy" in entry:
         parts.append(f"validation {100 * entry['accuracy']:.2f} %")
-    if known:
-        left = sum(known) / len(known) * (n_epochs - len(history))
+    if seconds:
+        left = sum(seconds) / len(seconds) * (n_epochs - len(history))
         parts.append(f"{left:.0f} s left")
     return ", ".join(parts)
 

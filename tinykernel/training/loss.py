@@ -152,8 +152,8 @@ def judge(
     temperatures: Sequence[float] = TEMPERATURES,
 ) -> tuple[float, float]:
     """Return the mean of `row_losses`, and `share_right`; both by weight."""
-    each = row_losses(decisions, truth, weight, losses, temperatures)
-    return float(np.average(each, weights=weight)), share_right(decisions, truth, weight, losses)
+    of_rows = row_losses(decisions, truth, weight, losses, temperatures)
+    return float(np.average(of_rows, weights=weight)), share_right(decisions, truth, weight, losses)
 
 
 def row_losses(

@@ -32,11 +32,10 @@ from tinykernel.model.proof import choose_schedules
 from tinykernel.model.quantization.outputs import Sums, kernel_model
 from tinykernel.model.quantization.phases import Stored, quantize_windows
 from tinykernel.model.stages.components import Components
-from tinykernel.training.choice import Candidate
 from tinykernel.training.components.learner import Learner, Validation
 from tinykernel.training.components.trials import TrialData
 from tinykernel.training.components.windows import Arithmetic
-from tinykernel.training.folds import Fold, hold_out, trial_folds
+from tinykernel.training.folds import hold_out, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import layout_of
 from tinykernel.training.options import TrainerOptions
@@ -78,24 +77,6 @@ class Prepared:
             return recipe
         return replace(recipe, noise=self.usual.noise, epochs=self.usual.epochs)
 
-    def judged(
-        self, recipe: Recipe, name: str, fold: Fold, cancelled: threading.Event
-    ) -> Candidate:
-        """Train on the rows inside a fold, and judge the rows outside."""
-        source, out = self.source, fold.outside
-        decisions = self.rows.decisions(fold, recipe, cancelled)
-        return Candidate.of(name, decisions, source.truth[out], source.weight[out], source.losses)
-
-    def judged_smooth(self, name: str, missed: float, fold: Fold) -> Candidate:
-        """Judge a smooth fit to the rows inside a fold, plus the mean loss of components to it."""
-        assert self.smooth is not None
-        source, out = self.source, fold.outside
-        values = self.smooth.held_out(fold)
-        fit = Candidate.of(name, values, source.truth[out], source.weight[out], source.losses)
-        loss = float(np.average(fit.losses, weights=source.weight[out]))
-        score = 1 - (1 - fit.score) * (loss + missed) / max(loss, 1e-30)
-        return Candidate(name, fit.losses + missed, score)
-
     def relative_to_values(self, loss: float, score: float) -> tuple[float, float]:
         """Turn loss and R2 relative to the smooth fit into those relative to the values."""
         if self.smooth is None:
@@ -120,15 +101,8 @@ class Prepared:
         if not self.rows.folds:
             return None
         fold, losses = self.rows.folds[-1], []
-        used = np.concatenate([fold.inside, fold.outside])
-        place = np.arange(used.size)
-        folds = [Fold(place[: fold.inside.size], place[fold.inside.size :])]
-        targets, weight, truth = (
-            part[used] for part in (self.rows.targets, self.rows.weight, self.rows.truth)
-        )
-        raw, inputs, n_rows = self.data.X[used], self.rows.inputs[used], self.rows.n_rows
-        mixed = self.transform.mixed(raw)
-        rows = TrialData(mixed, targets, weight, truth, folds, inputs, n_rows)
+        raw = self.data.X[np.concatenate([fold.inside, fold.outside])]
+        rows = self.rows.of(fold, self.transform.mixed(raw))
         # An event of its own: Ctrl-C may have set that of the search.
         planned, cancelled = rows.planned(recipe), threading.Event()
         with suppress(KeyboardInterrupt):
@@ -136,7 +110,7 @@ class Prepared:
                 if draw:
                     rows = replace(rows, mixed=self.drawn(draw).mixed(raw))
                 progress.report("choosing B and P", draw, N_DRAWS)
-                losses.append(rows.judged(folds[0], planned, cancelled)[0])
+                losses.append(rows.judged(rows.folds[0], planned, cancelled)[0])
         return int(np.argmin(losses)) if len(losses) > 1 else None
 
     def trained(

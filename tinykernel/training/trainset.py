@@ -131,28 +131,40 @@ def prepare(
     [1.0, 2.0]
     """
     weight = np.ones(len(y)) if sample_weight is None else sample_weight
-    if not weight.any():
-        raise DataError("sample_weight: all weights are 0; give some rows a weight")
-    raw_dtype = raw_dtype_of(X.dtype)
-    used = weight > 0
-    rows, labels, row_weight = to_raw(X, raw_dtype), y, weight
-    if not used.all():
-        rows, labels, row_weight = rows[used], y[used], row_weight[used]
-    classes, codes = np.unique(labels, return_inverse=True)
+    classes, data = _canonical_set(X, y, weight, groups)
     names = tuple(classes.tolist())
     if len(names) < 2:
         raise RowsError(f"y holds one class only ({names[0]!r}); a classifier needs two classes")
-    group = None if groups is None else group_codes(groups, used)
-    rows, codes, weight, group = canonical_rows(rows, codes.astype(np.int64), row_weight, group)
-    return classes, TrainSet(
-        X=rows,
-        codes=codes,
-        sample_weight=weight * class_weights(class_weight, names, codes, weight)[codes],
-        classes=names,
-        raw_dtype=raw_dtype,
-        groups=group,
-        validation=None if validation is None else _validation(*validation, raw_dtype, classes),
-    )
+    factors = class_weights(class_weight, names, data.codes, data.sample_weight)
+    labelled = None
+    if validation is not None:
+        rows, labels = raw_validation(validation[0], data.raw_dtype), validation[1]
+        unknown = np.setdiff1d(labels, classes)
+        if unknown.size:
+            raise DataError(
+                f"validation: the label {unknown.tolist()[0]!r} is not in the training rows"
+            )
+        labelled = rows, np.searchsorted(classes, labels).astype(np.int64)
+    weighted = data.sample_weight * factors[data.codes]
+    return classes, replace(data, sample_weight=weighted, classes=names, validation=labelled)
+
+
+def _canonical_set(
+    X: NDArray[Any], y: NDArray[Any], sample_weight: NDArray[np.float64], groups: ArrayLike | None
+) -> tuple[NDArray[Any], TrainSet]:
+    """Return the distinct labels or values, and the rows of positive weight with codes of these.
+
+    Equal rows of equal values are merged, as those of a class are.
+    """
+    if not sample_weight.any():
+        raise DataError("sample_weight: all weights are 0; give some rows a weight")
+    raw_dtype, used = raw_dtype_of(X.dtype), sample_weight > 0
+    rows, group = to_raw(X, raw_dtype), None if groups is None else group_codes(groups, used)
+    if not used.all():
+        rows, y, sample_weight = rows[used], y[used], sample_weight[used]
+    distinct, codes = np.unique(y, axis=None if y.ndim == 1 else 0, return_inverse=True)
+    ordered = canonical_rows(rows, codes.ravel().astype(np.int64), sample_weight, group)
+    return distinct, TrainSet(*ordered[:3], (), raw_dtype, ordered[3])
 
 
 @njit(nogil=True)
@@ -226,9 +238,9 @@ def class_weights(
     if class_weight is None:
         return weights
     if isinstance(class_weight, Mapping):
-        known = {label: i for i, label in enumerate(classes)}
+        places = {label: i for i, label in enumerate(classes)}
         for label, value in class_weight.items():
-            if label not in known:
+            if label not in places:
                 labels = listed(classes, 12)
                 raise OptionError(
                     f"class_weight: {label!r} is not a label in y; choose from {labels}"
@@ -239,7 +251,7 @@ def class_weights(
                     f"class_weight of {label!r} must be from {1 / _LARGEST_WEIGHT:g} to "
                     f"{_LARGEST_WEIGHT:g}; got {value!r}"
                 )
-            weights[known[label]] = weight
+            weights[places[label]] = weight
         return weights
     check_choice("class_weight", class_weight, ("balanced",))
     totals = np.bincount(codes, weights=sample_weight)
@@ -257,19 +269,6 @@ def raw_validation(X: NDArray[Any], raw_dtype: str) -> NDArray[Any]:
         return to_raw(X, raw_dtype)
     except TinykernelError as error:
         raise DataError(f"validation: {error}") from None
-
-
-def _validation(
-    X: NDArray[Any], y: NDArray[Any], raw_dtype: str, classes: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Bring validation rows into the raw type and their labels into codes."""
-    rows = raw_validation(X, raw_dtype)
-    unknown = np.setdiff1d(y, classes)
-    if unknown.size:
-        raise DataError(
-            f"validation: the label {unknown.tolist()[0]!r} is not in the training rows"
-        )
-    return rows, np.searchsorted(classes, y).astype(np.int64)
 
 
 def strata(y: NDArray[Any]) -> NDArray[np.int64]:
@@ -290,43 +289,24 @@ def prepare_values(
     validation: tuple[NDArray[Any], NDArray[np.float64]] | None = None,
 ) -> TrainSet:
     """Bring rows X and values y (n, n_values) into the canonical form, as `trainset.prepare`."""
-    if not sample_weight.any():
-        raise DataError("sample_weight: all weights are 0; give some rows a weight")
-    used = sample_weight > 0
-    raw_dtype = raw_dtype_of(X.dtype)
-    rows, known = to_raw(X, raw_dtype)[used], y[used]
-    group = None if groups is None else group_codes(groups, used)
-    # Equal rows of equal values are merged, as those of a class are.
-    different, codes = np.unique(known, axis=0, return_inverse=True)
-    rows, codes, weight, group = canonical_rows(
-        rows, codes.ravel().astype(np.int64), sample_weight[used], group
-    )
-    values = different[codes]
-    units = _units(values, weight, options)
+    distinct, data = _canonical_set(X, y, sample_weight, groups)
+    values = distinct[data.codes]
+    units = _units(values, data.sample_weight, options)
 
     def targets(values: NDArray[np.float64]) -> NDArray[np.float32]:
         repeated = np.repeat(values, len(options.levels()), axis=1)
         worth = np.where(units.scale > 0, units.scale, 1.0)
         return np.ascontiguousarray((repeated - units.offset) / worth, dtype=np.float32)
 
-    validation_rows = None
+    judging = None
     if validation is not None:
-        validation_rows = raw_validation(validation[0], raw_dtype), targets(validation[1])
+        judging = raw_validation(validation[0], data.raw_dtype), targets(validation[1])
     quantity = Quantity(
         targets(values),
         options.losses(y.shape[1]),
         ValueUnits(options.names(names), units.offset, units.scale),
     )
-    return TrainSet(
-        X=rows,
-        codes=strata(values),
-        sample_weight=weight,
-        classes=(),
-        raw_dtype=raw_dtype,
-        groups=group,
-        validation=validation_rows,
-        quantity=quantity,
-    )
+    return replace(data, codes=strata(values), validation=judging, quantity=quantity)
 
 
 def _units(

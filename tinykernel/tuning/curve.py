@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.training.choice import standard_error
 from tinykernel.tuning.trials import Outcome
 
 _KB = 1024
@@ -65,10 +66,10 @@ def curve(outcomes: Iterable[Outcome], *, balanced: bool) -> list[Point]:
 
 def _point(final: Outcome, judged: Sequence[Outcome], balanced: bool) -> Point:
     assert final.memory is not None
-    each = [np.array(outcome.confusion, dtype=np.float64) for outcome in judged]
-    accuracy = _share(np.sum(each, axis=0), balanced)
-    shares = [_share(confusion, balanced) for confusion in each]
-    error = _error(np.sum(each, axis=0), judged, balanced)
+    confusions = [np.array(outcome.confusion, dtype=np.float64) for outcome in judged]
+    accuracy = _share(np.sum(confusions, axis=0), balanced)
+    shares = [_share(confusion, balanced) for confusion in confusions]
+    error = _error(np.sum(confusions, axis=0), judged, balanced)
     if len(shares) > 1:
         error = max(error, float(np.std(shares, ddof=1) / np.sqrt(len(shares))))
     memory = final.memory
@@ -105,8 +106,7 @@ def _error(confusion: NDArray[np.float64], judged: Sequence[Outcome], balanced: 
     if judged[0].groups is None:
         return float(np.sqrt(share * (1 - share) / n))
     of, good = np.concatenate([np.array(outcome.groups) for outcome in judged]).T
-    excess, count = good - share * of, len(of)
-    return float(np.sqrt(count / max(count - 1, 1) * (excess @ excess)) / n)
+    return standard_error(good / of, of)
 
 
 def _on_front(point: Point, points: Sequence[Point]) -> bool:

@@ -99,8 +99,8 @@ class TuneResult:
         limit = parse_size(size)
         fitting = [point for point in self.points if point.budget <= limit]
         if not fitting:
-            known = ", ".join(kilobytes(point.budget) for point in self.points)
-            raise BudgetError(f"no model has {kilobytes(limit)} or less; choose from {known}")
+            sizes = ", ".join(kilobytes(point.budget) for point in self.points)
+            raise BudgetError(f"no model has {kilobytes(limit)} or less; choose from {sizes}")
         return fitting[-1]
 
     def to_dict(self) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Run:
             self._left = [trial for trial in self._left if trial.size not in refused]
             if not self._left:
                 return
-            trial = next((each for each in self._left if self._in_time(each)), None)
+            trial = next((trial for trial in self._left if self._in_time(trial)), None)
             if trial is None:
                 self.stopped = "the time was up"
                 return
@@ -92,12 +92,12 @@ class Run:
         """Estimate the seconds of a trial from that of the closest size."""
         if self._max_time is None or not self._begun:
             return True  # one always runs, so that repeated runs make progress
-        known = [
+        nearest = [
             (abs(o.trial.size - trial.size), -o.seconds * max(1, trial.size / o.trial.size))
             for o in list(self.outcomes.values())
             if not o.refused
         ]
-        expected = -min(known)[1] if known else 0.0
+        expected = -min(nearest)[1] if nearest else 0.0
         return time.monotonic() - self._started + expected < self._max_time
 
     def _take(self, outcome: Outcome) -> None:

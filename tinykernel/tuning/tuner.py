@@ -124,7 +124,7 @@ def tune(
     if journal is not None:
         fixed = {"target": target, "folds": n_folds, "limits": str(replace(limits, flash=None))}
         # Neither the order of an array in memory nor the width of its text is other data.
-        columns = [None if each is None else each.tolist() for each in (labels, named)]
+        columns = [None if column is None else column.tolist() for column in (labels, named)]
         about = {"data": hash_of((np.ascontiguousarray(rows), columns)), "version": __version__}
         store = Journal(Path(journal), about | {"options": options | fixed})
         before = {o.trial: o for o in store.read() if o.trial in set(trials)}
@@ -179,9 +179,9 @@ def _result(run: Run, target: str, *, balanced: bool) -> TuneResult:
         tuple(points),
         best,
         highest,
-        models={size: each.model for size, each in finals.items() if each.model is not None},
-        reports={size: each.memory for size, each in finals.items() if each.memory is not None},
-        searches={size: each.search for size, each in finals.items() if each.search is not None},
+        models={size: final.model for size, final in finals.items() if final.model is not None},
+        reports={size: final.memory for size, final in finals.items() if final.memory is not None},
+        searches={size: final.search for size, final in finals.items() if final.search is not None},
         target=target,
         score="balanced accuracy" if balanced else "accuracy",
         n_folds=len(points[0].folds),

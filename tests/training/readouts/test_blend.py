@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from tinykernel import Classifier
+from tinykernel.kinds import Problem
+from tinykernel.kinds.linear import LinearKind, LinearSpec
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts import normal_equations
 from tinykernel.training.readouts.blend import blended
 from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
-from tinykernel.training.readouts.linear_training import fit_linear
 from tinykernel.training.readouts.normal_equations import LIKELY, fit_discriminants
 from tinykernel.training.trainset import prepare
 
@@ -99,7 +100,7 @@ def test_a_blend_is_taken_where_it_is_ahead() -> None:
 def test_ctrl_c_ends_the_rounding_of_a_blend(monkeypatch: pytest.MonkeyPatch) -> None:
     """The best step so far is no blend that was judged: learned weights are kept, and said so."""
     data = prepare(*clouds(6, 240, 30, 1))[1]
-    known = data, TrainerOptions(epochs=20, random_state=0), 8
+    kind, problem = LinearKind(), Problem(data, TrainerOptions(epochs=20, random_state=0))
     plane, left = normal_equations._nearest_plane, iter(range(3))
 
     def interrupted(*arguments: object) -> object:
@@ -108,10 +109,10 @@ def test_ctrl_c_ends_the_rounding_of_a_blend(monkeypatch: pytest.MonkeyPatch) ->
         return plane(*arguments)
 
     monkeypatch.setattr(normal_equations, "_nearest_plane", interrupted)
-    result = fit_linear(*known, "blend")
+    result = kind.fit(LinearSpec(8, "blend"), problem)
     assert result.history.interrupted
     assert len(result.history.epochs) == 20
-    assert result.machine.fingerprint() == fit_linear(*known).machine.fingerprint()
+    assert result.machine.fingerprint() == kind.fit(LinearSpec(8), problem).machine.fingerprint()
 
 
 def test_a_class_in_one_group_alone_makes_a_finite_blend() -> None:

@@ -61,7 +61,7 @@ def test_rows_kept_aside_included_varied_copies(spectrum):
     copies, options = varied(data, {"noise": 0.5}, validation_fraction=0.25)
     if not spectrum:
         copies = with_windows(data, GRID, options)
-    rows = split_rows(copies, options, 0)
+    rows = split_rows(copies, options)
     held = {row.tobytes() for row in rows.validation[0]}
     originals = {row.tobytes(): number for number, row in enumerate(copies.X[:20])}
     assert held <= originals.keys()

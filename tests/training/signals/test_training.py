@@ -41,7 +41,7 @@ def waves():
 
 def counts(stages, raw):
     """Run the stages of a model."""
-    levels = stages.levels.run(raw, stages.taken)
+    levels = stages.levels.run(raw, stages.grid)
     return stages.kernels.run(levels, stages.placed)
 
 

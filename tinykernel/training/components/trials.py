@@ -36,6 +36,15 @@ class TrialData:
     n_rows: int  # of the training that follows.
     share: float = 1.0  # of the usual epochs.
 
+    def of(self, fold: Fold, mixed: NDArray[np.float32]) -> "TrialData":
+        """Return the rows of a fold, which is the only one then, with another `mixed`."""
+        used, n = np.concatenate([fold.inside, fold.outside]), fold.inside.size
+        names = "targets", "weight", "truth", "inputs"
+        parts: dict[str, Any] = {name: getattr(self, name)[used] for name in names}
+        place = np.arange(used.size)
+        folds = [Fold(place[:n], place[n:])]
+        return replace(self, mixed=mixed, folds=folds, share=1.0, **parts)
+
     def planned(self, recipe: Recipe, *, final: bool = False) -> Recipe:
         """Return how a heat of a recipe is trained, or a final, which has all components.
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from tinykernel.errors import OptionError, ShapeError
 from tinykernel.model.grid import Grid
@@ -129,8 +128,7 @@ class PreparedImages(PreparedConvolutions):
                     f"frame: rows of a camera are uint8, not {data.raw_dtype}; convert them"
                 )
             data = data.map_rows(lambda frames: frame.run(frames, frame.taken))
-        seed = int(check_random_state(options.random_state).randint(2**31 - 1))
-        rows = split_rows(data, options, seed)
+        rows = split_rows(data, options)
         pixels = rows.rows.reshape(-1, shape[2])
         scope = "global" if shape[2] == 1 else "auto"
         scaler = choose_scaler(pixels, data.raw_dtype, 8, scope)

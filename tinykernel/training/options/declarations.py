@@ -61,13 +61,13 @@ def option(
 
 def check_reads(options: Any, readers: Sequence[str]) -> None:
     """Refuse options that no part of a model reads; the error names the first reader."""
-    for each in fields(options):
-        reads = each.metadata["reads"]
-        value = getattr(options, each.name)
-        idle = isinstance(value, Hashable) and value in each.metadata["idle"]
+    for option in fields(options):
+        reads = option.metadata["reads"]
+        value = getattr(options, option.name)
+        idle = isinstance(value, Hashable) and value in option.metadata["idle"]
         if reads and not idle and not set(reads) & set(readers):
             hint = _HINTS.get(reads, f"not an option of {readers[0]}; leave it out")
-            raise OptionError(f"{each.name}: {hint}")
+            raise OptionError(f"{option.name}: {hint}")
 
 
 def declared(cls: _ClassT) -> _ClassT:

@@ -279,8 +279,8 @@ class TrainerOptions(ClassParameters, Parameters):
 
     def check(self) -> None:
         """Refuse values that are not allowed or contradict each other."""
-        for each in fields(self):
-            each.metadata["check"](each.name, getattr(self, each.name))
+        for item in fields(self):
+            item.metadata["check"](item.name, getattr(self, item.name))
         self._check_shape()
 
     def _check_shape(self) -> None:
@@ -304,8 +304,8 @@ class TrainerOptions(ClassParameters, Parameters):
             if self.rate is None:
                 raise OptionError("spectrum: give the samples a second, as in rate=16000")
             return True
-        known = self.rate is not None and self.rate >= LEAST_RATE
-        return known and shape[0] >= LEAST_SAMPLES and not raw_dtype.startswith("float")
+        is_fast = self.rate is not None and self.rate >= LEAST_RATE
+        return is_fast and shape[0] >= LEAST_SAMPLES and not raw_dtype.startswith("float")
 
     def input_shape(self, sides: tuple[int, ...] | None = None) -> tuple[int, ...] | None:
         """Return (samples, channels), (height, width, channels), or None for tables.

@@ -35,7 +35,7 @@ class Check:
 
 def one_of(*choices: object) -> Check:
     """Accept one of the choices."""
-    kind = ", ".join(f'"{each}"' if isinstance(each, str) else f"{each}" for each in choices)
+    kind = ", ".join(f'"{value}"' if isinstance(value, str) else f"{value}" for value in choices)
     return Check(lambda name, value: check_choice(name, value, choices), kind=f"{{{kind}}}")
 
 
@@ -89,8 +89,8 @@ def augmentation(name: str, value: Any) -> None:
             most = 1 if key == "flip" else 10
             between(0, most, f"from 0 to {most}")(f"{name}: {key}", amount)
         else:
-            known = ", ".join(AUGMENTATIONS)
-            raise OptionError(f"{name}: {key!r} is not known; give one of {known}")
+            names = ", ".join(AUGMENTATIONS)
+            raise OptionError(f"{name}: {key!r} is not known; give one of {names}")
 
 
 def sides(form: str, *lengths: int) -> Check:

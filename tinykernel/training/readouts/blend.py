@@ -39,8 +39,8 @@ def blended(learner: LinearLearner) -> Levels:
     codes, n_classes = codes_of(learner.targets), max(2, learner.n_outputs)
     if learner.recipe.bits < FEWEST_BITS or np.unique(codes).size < n_classes:
         return learner.stored()
-    known = learner.inputs, codes, learner.targets, learner.weight.astype(np.float64)
-    fit, standard = fit_discriminants(*known)
+    rows = learner.inputs, codes, learner.targets, learner.weight.astype(np.float64)
+    fit, standard = fit_discriminants(*rows)
     levels, worth, offset = learner.stored()
     weights = (1 - SHARE) * worth * levels.T + SHARE * fit.weights
     fit = fit._replace(weights=weights, offset=(1 - SHARE) * offset + SHARE * fit.offset)

@@ -23,7 +23,7 @@ _LEAST_TOP = 15
 class CountingStages:
     """Levels and kernels on their input; TinykernelError if they do not fit or could overflow."""
 
-    taken: Grid
+    grid: Grid
     levels: Levels
     kernels: Kernels
 
@@ -35,7 +35,7 @@ class CountingStages:
     @cached_property
     def placed(self) -> Grid:
         """The grid of levels, input of the kernels."""
-        return self.levels.gives(self.taken)
+        return self.levels.gives(self.grid)
 
     @property
     def largest_count(self) -> int:

@@ -195,23 +195,23 @@ class LinearLearner(Learned):
 
 def linear_model(
     stages: tuple[Stage, ...],
-    taken: Grid,
+    grid: Grid,
     meaning: Sequence[Any] | ValueUnits,
     levels: NDArray[np.int8],
     worth: float,
     offset: NDArray[np.float64],
 ) -> IntegerModel:
-    """Make the model of a linear part alone, behind stages with the input `taken`.
+    """Make the model of a linear part alone, behind stages on inputs of a `grid`.
 
     `meaning` are the classes, or units of values; the arguments after it are those of `stored`.
     """
     multiplier = np.ones(levels.shape[0], dtype=np.int32)
     answers: Labels | Values
     if isinstance(meaning, ValueUnits):
-        grid = taken
+        inputs = grid
         for stage in stages:
-            grid = stage.gives(grid)
-        dots = -grid.low * np.abs(levels.astype(np.float64)).sum(axis=1)
+            inputs = stage.gives(inputs)
+        dots = -inputs.low * np.abs(levels.astype(np.float64)).sum(axis=1)
         fixed = to_fixed_point(meaning, 0.0 * dots, 0.0 * dots + worth, offset, 0 * dots, dots)
         rounded, multiplier, answers = fixed.offset, fixed.linear_multiplier, fixed.values
         worth = fixed.values.unit
@@ -220,7 +220,7 @@ def linear_model(
         rounded = np.clip(np.rint(offset / worth), -_LARGEST_OFFSET, _LARGEST_OFFSET)
         answers = Labels(tuple(meaning))
     return IntegerModel(
-        input=taken,
+        input=grid,
         stages=stages,
         readout=Readout((Linear(levels, multiplier),), rounded.astype(np.int32)),
         answers=answers,

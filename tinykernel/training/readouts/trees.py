@@ -216,7 +216,7 @@ def decisions_of(data: TreeData, trial: TreeTrial, fold: Fold) -> NDArray[np.flo
 
 def _at(path: list[tuple[int, float, float]], n: int) -> tuple[float, float]:
     """Return loss and accuracy with n trees, or with the last trees of a shorter path."""
-    return next((each[1:] for each in reversed(path) if each[0] <= n), path[0][1:])
+    return next((step[1:] for step in reversed(path) if step[0] <= n), path[0][1:])
 
 
 @dataclass(eq=False)
@@ -238,7 +238,7 @@ class _TreeSearch:
     def attempt(self, options: TreeOptions) -> TreeTrial:
         if self.cancelled.is_set():
             raise CancelledError
-        ahead = min(self.trials, key=lambda each: each.log_loss, default=None)
+        ahead = min(self.trials, key=lambda trial: trial.log_loss, default=None)
         limit = np.inf if ahead is None else ahead.first
         trial = tried(self.data, options, self.folds, self.line, limit)
         self.trials.append(trial)
@@ -257,7 +257,7 @@ class _TreeSearch:
         """Try changes one after the other on the best so far."""
         for change in changes:
             options = replace(best.options, **change)
-            is_new = not any(_grow_the_same(known, options) for known in self.trials)
+            is_new = not any(_grow_the_same(trial, options) for trial in self.trials)
             if is_new and self.goes_on():
                 best = min(best, self.attempt(options), key=lambda trial: trial.log_loss)
         return best
@@ -301,11 +301,11 @@ def searched_again(
     return search.climb(first, _CHANGES_OF_MANY_ROWS)
 
 
-def _grow_the_same(known: TreeTrial, options: TreeOptions) -> bool:
+def _grow_the_same(trial: TreeTrial, options: TreeOptions) -> bool:
     """Whether options give the same trees as a trial: a limit of leaves may have no effect."""
-    same = replace(known.options, leaves=options.leaves) == options
-    fewest = min(known.options.leaves, options.leaves)
-    return same and (known.options == options or known.largest < fewest)
+    same = replace(trial.options, leaves=options.leaves) == options
+    fewest = min(trial.options.leaves, options.leaves)
+    return same and (trial.options == options or trial.largest < fewest)
 
 
 def tree_model(rows: TreeData, trial: TreeTrial) -> IntegerModel:
@@ -316,11 +316,11 @@ def tree_model(rows: TreeData, trial: TreeTrial) -> IntegerModel:
     if not forest.trees:
         raise DataError("trees: no threshold of any input separates the rows")
     trees, unit = packed(forest, bins)
-    taken = Grid.table(data.raw_dtype, data.X.shape[1])
+    grid = Grid.table(data.raw_dtype, data.X.shape[1])
     worth = dots = np.zeros(len(unit))
     if lines is not None:
         weighed = Linear(lines.weights, np.ones(len(unit), np.int32))
-        dots = np.abs(weighed.reach(rows.scaler.gives(taken))).max(axis=0).astype(np.float64)
+        dots = np.abs(weighed.reach(rows.scaler.gives(grid))).max(axis=0).astype(np.float64)
         worth = lines.worth
     start = forest.offset if lines is None else lines.offset
     multipliers, offset, answers, scale = _in_integers(data, (trees, unit), (worth, dots), start)
@@ -328,7 +328,7 @@ def tree_model(rows: TreeData, trial: TreeTrial) -> IntegerModel:
     if lines is not None:
         parts = (Linear(lines.weights, multipliers[1]), *parts)
     return IntegerModel(
-        input=taken,
+        input=grid,
         stages=(rows.scaler,),
         readout=Readout(parts, offset),
         answers=answers,

@@ -171,7 +171,7 @@ class SignalPool:
         stages = self.stages if stages is None else stages
         kernels, largest = stages.kernels, self.stages.largest_count
         out = np.empty((len(rows), kernels.n_counts + self.plan.beside), dtype=np.int32)
-        out[:, kernels.n_counts :] = as_counts(rows[:, stages.taken.size :], top_of(largest))
+        out[:, kernels.n_counts :] = as_counts(rows[:, stages.grid.size :], top_of(largest))
         dilation, channel = kernels.dilation.astype(np.int64), kernels.channel.astype(np.int64)
         arguments = _kinds(kernels), dilation, channel, kernels.threshold, kernels.cells[0]
         for first in range(0, len(rows), _ROWS_AT_ONCE):
@@ -216,14 +216,14 @@ class SignalPool:
         parts: dict[str, Any] = {name: getattr(kernels, name)[order] for name in of_each}
         kernels = replace(kernels, channel=channel.astype(np.uint8), **parts)
         levels = replace(levels, mix=levels.mix[used])
-        return order, CountingStages(self.stages.taken, levels, kernels)
+        return order, CountingStages(self.stages.grid, levels, kernels)
 
 
 def _by_channel(stages: CountingStages, rows: NDArray[Any]) -> NDArray[np.int32]:
     """Return the levels of the windows of rows, shape (n, n_mixed, rows)."""
     placed = stages.placed
-    windows = rows[:, : stages.taken.size]
-    levels = stages.levels.run(windows, stages.taken).reshape(-1, placed.rows, placed.channels)
+    windows = rows[:, : stages.grid.size]
+    levels = stages.levels.run(windows, stages.grid).reshape(-1, placed.rows, placed.channels)
     return np.ascontiguousarray(levels.transpose(0, 2, 1), dtype=np.int32)
 
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from tinykernel import progress
 from tinykernel.model.grid import Grid
@@ -56,10 +55,9 @@ class PreparedPlanes(PreparedConvolutions):
         spectrum, _ = spectrum_of_planes(options, shape, data.raw_dtype)
         assert spectrum is not None
         progress.report("spectra", 0, None)
-        seed = int(check_random_state(options.random_state).randint(2**31 - 1))
         segments = spectrum.gives(grid)
         planes = -1, 1, segments.rows, segments.channels
-        rows = split_rows(data.map_rows(lambda raw: spectrum.run(raw, grid)), options, seed)
+        rows = split_rows(data.map_rows(lambda raw: spectrum.run(raw, grid)), options)
         rows = rows.map_rows(lambda levels: levels.astype(np.uint8).reshape(planes))
         return PreparedPlanes(data, rows, options, grid, spectrum)
 

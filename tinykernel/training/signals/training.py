@@ -98,13 +98,13 @@ def some_rows(targets: _Floats, weight: _Floats, most: int) -> tuple[NDArray[np.
         return np.arange(n), weight
     codes = codes_of(targets)
     count = np.bincount(codes)
-    taken, room, row_weight = [], most, weight.copy()
+    chosen, room, row_weight = list[NDArray[np.int64]](), most, weight.copy()
     for left, code in enumerate(np.argsort(count, kind="stable"), start=-count.size):
         members = np.flatnonzero(codes == code)  # in an order that looks random
-        taken.append(members[: room // -left])
-        room -= taken[-1].size
-        row_weight[taken[-1]] *= np.float32(members.size / max(taken[-1].size, 1))
-    rows = np.sort(np.concatenate(taken))
+        chosen.append(members[: room // -left])
+        room -= chosen[-1].size
+        row_weight[chosen[-1]] *= np.float32(members.size / max(chosen[-1].size, 1))
+    rows = np.sort(np.concatenate(chosen))
     return rows, row_weight[rows] / row_weight[rows].mean()
 
 
@@ -185,7 +185,8 @@ def fit_windows(
         scaler = signal_scaler(data.X, data.raw_dtype, shape)
         plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
     plan = replace(plan, beside=0 if beside is None else beside.n_entries)
-    chosen = _chosen(data, options, seen_shape, plan, scaler, untrained)
+    rows = split_rows(data, options)
+    chosen = _Windows(rows, seen_shape, scaler, plan, data.quantity is None).chosen(untrained)
     stages = chosen.stages.then_scaled(chosen.pool.stages.largest_count, beside)
     before = () if first is None else (first,)
     model = chained_model((*before, *stages), grid, data.meaning, chosen.stored)
@@ -203,60 +204,110 @@ def _plan_of_levels(
     return plan, Scale("uint8", 8, *np.array([[0], [1 << 16], [255]]))
 
 
-def _chosen(
-    data: TrainSet,
-    options: TrainerOptions,
-    shape: tuple[int, int],
-    plan: SignalPlan,
-    scaler: Scale,
-    untrained: bool,
-) -> _Chosen:
-    """Draw kernels, choose among them, and train the linear part on their counts.
+@dataclass(frozen=True, eq=False)
+class _Windows:
+    """Windows as kernels see them."""
 
-    Classes are fitted in closed form, values learned in epochs of gradients.
-    """
-    rows = split_rows(data, options, plan.linear.seed)
-    closed = data.quantity is None
-    if closed:
-        _check_counts(plan)
-    if closed and len(data.X) <= FEW_WINDOWS and rows.validation is None and not untrained:
-        return _of_few(data, plan, shape, scaler, rows)
-    kinds = rows.targets if closed else np.zeros_like(rows.targets)
-    numbers, weight = some_rows(kinds, rows.weight, RANKING_WINDOWS)
-    pool = SignalPool(rows.rows[numbers], shape, scaler, rows.targets[numbers], weight, plan)
-    _, stages = pool.reduced(pool.drawn() if untrained else pool.ranked())
-    counts = rows.map_rows(lambda raw: pool.counts(raw, stages))
-    if untrained:
-        history = History([{"loss": float("nan")}])
-        return _Chosen(pool, stages, pool.untrained(counts.rows.shape[1]), history)
-    if closed:
-        return _Chosen(pool, stages, *_fit_classes(data, plan, counts))
-    learner = LinearLearner(counts.rows, rows.targets, rows.weight, plan.linear)
-    history = run_training(learner, counts)
-    return _Chosen(pool, stages, learner.stored(), history)
+    rows: TrainingRows
+    shape: tuple[int, int]
+    scaler: Scale
+    plan: SignalPlan
+    of_classes: bool  # which are fitted in closed form; values are learned by gradients.
 
+    def chosen(self, untrained: bool) -> _Chosen:
+        """Draw kernels, choose among them, and fit the linear part to their counts."""
+        rows, plan = self.rows, self.plan
+        n, cells = plan.n_kernels, plan.cells
+        if self.of_classes and n * cells + plan.beside > MOST_INPUTS:
+            raise OptionError(
+                f"n_kernels: {n} kernels of {cells} cells make {n * cells} counts, and there is "
+                f"memory for {MOST_INPUTS}; give at most {MOST_INPUTS // cells}"
+            )
+        is_few = len(rows.rows) <= FEW_WINDOWS and rows.validation is None
+        if self.of_classes and is_few and not untrained:
+            return self._of_few()
+        codes = rows.targets if self.of_classes else np.zeros_like(rows.targets)
+        numbers, weight = some_rows(codes, rows.weight, RANKING_WINDOWS)
+        ranked = rows.rows[numbers], self.shape, self.scaler, rows.targets[numbers], weight
+        pool = SignalPool(*ranked, plan)
+        _, stages = pool.reduced(pool.drawn() if untrained else pool.ranked())
+        counts = rows.map_rows(lambda raw: pool.counts(raw, stages))
+        if untrained:
+            history = History([{"loss": float("nan")}])
+            return _Chosen(pool, stages, pool.untrained(counts.rows.shape[1]), history)
+        if self.of_classes:
+            return _Chosen(pool, stages, *_fit_classes(plan, counts))
+        learner = LinearLearner(counts.rows, rows.targets, rows.weight, plan.linear)
+        history = run_training(learner, counts)
+        return _Chosen(pool, stages, learner.stored(), history)
 
-def _check_counts(plan: SignalPlan) -> None:
-    """Refuse more counts than their normal equations have memory for."""
-    n = plan.n_kernels
-    if n * plan.cells + plan.beside > MOST_INPUTS:
-        raise OptionError(
-            f"n_kernels: {n} kernels of {plan.cells} cells make {n * plan.cells} counts, and "
-            f"there is memory for {MOST_INPUTS}; give at most {MOST_INPUTS // plan.cells}"
+    def _of_few(self) -> _Chosen:
+        """Choose kernels and weights for few windows, by the error of held-out windows or groups.
+
+        Kernels that were chosen by the labels fit these too well: their error left out is too
+        small, and so is the penalty that it chooses. They learn what one fit to all pools says
+        instead, which gives 1 point more (``benchmarks/series.py``, 512 kernels).
+        """
+        started, rows, plan = time.perf_counter(), self.rows, self.plan
+        wanted, codes = 2.0 * rows.targets - 1.0, codes_of(rows.targets)
+        pools, losses = list[SignalPool](), list[float]()
+        averages = (1, 2) if plan.average == 2 else (1,)
+        weighed = wanted, rows.weight, rows.groups, plan.beside
+        windows = rows.rows, self.shape, self.scaler, rows.targets, rows.weight
+        for number, average in enumerate(averages):
+            progress.report("choosing kernels", number, len(averages))
+            pools.append(SignalPool(*windows, self._plan_of_few(average)))
+            whole, deviation = closed_form.fit_standardised(pools[-1].inputs, *weighed)
+            losses.append(float(np.square(whole.left_out - wanted).mean()))
+        chosen = int(np.argmin(losses))
+        pool = pools[chosen]
+        n = pool.inputs.shape[1] - plan.beside
+        counts = (other.inputs[:, :n] for other in pools)
+        inputs = np.concatenate([*counts, pool.inputs[:, n:]], axis=1)
+        if len(pools) > 1:
+            whole, deviation = closed_form.fit_standardised(inputs, *weighed)
+        power = np.square(whole.weights).sum(axis=1) * np.square(deviation)
+        by_kernel = power[: n * len(pools)].reshape(len(pools), pool.plan.n_pool, -1)[chosen]
+        strongest = np.argsort(-by_kernel.sum(axis=1), kind="stable")[: plan.n_kernels]
+        strongest, stages = pool.reduced(np.sort(strongest))
+        columns, bits = pool.inputs[:, pool.columns(strongest)], plan.linear.bits
+        ended = False
+        if rows.targets.shape[1] < closed_form.MANY_CLASSES:
+            fit, _ = pool.ridge(strongest, rows.groups, whole.fitted(inputs))
+            stored = closed_form.round_fit(fit, columns, bits)
+        else:
+            fit, _ = pool.ridge(strongest, rows.groups)
+            fit = closed_form.discriminating(fit, codes, rows.weight)
+            standard = standard_of(columns, rows.weight, fit.penalty)
+            stored, ended = round_to_plane(fit, standard, bits)
+        progress.report("choosing kernels", len(averages), len(averages))
+        took = time.perf_counter() - started
+        return _Chosen(
+            pool, stages, stored, History([{"loss": losses[chosen], "seconds": took}], ended)
+        )
+
+    def _plan_of_few(self, average: int) -> SignalPlan:
+        """Return the plan of a pool for few windows, whose kernels reach farther."""
+        plan, (length, channels) = replace(self.plan, average=average), self.shape
+        if plan.cells > _FEW_CELLS:
+            return plan
+        return replace(
+            plan,
+            n_pool=max(_FEW_POOL, 2 * plan.n_kernels),
+            dilations=reach(length // average, min(plan.n_mixes, channels**2)),
+            level_share=_FEW_LEVEL_SHARE,
         )
 
 
-def _fit_classes(data: TrainSet, plan: SignalPlan, counts: TrainingRows) -> tuple[Levels, History]:
+def _fit_classes(plan: SignalPlan, counts: TrainingRows) -> tuple[Levels, History]:
     """Fit by maximum likelihood where there are enough windows, else by ridge regression.
 
     With the same kernels, ridge regression recognises beats of other people 4.5 points worse, but
     words, of which there are fewer, 0.3 points better.
     """
-    started, n = time.perf_counter(), len(counts.rows)
-    if plan.beside or n >= _WINDOWS_A_COUNT * counts.rows.shape[1]:
-        stored, loss, ended = _likeliest(plan, counts)
-    else:
-        stored, loss, ended = _ridge(data, plan, counts)
+    started, (n, n_counts) = time.perf_counter(), counts.rows.shape
+    is_enough = plan.beside or n >= _WINDOWS_A_COUNT * n_counts
+    stored, loss, ended = (_likeliest if is_enough else _ridge)(plan, counts)
     return stored, History([{"loss": loss, "seconds": time.perf_counter() - started}], ended)
 
 
@@ -265,13 +316,13 @@ def _likeliest(plan: SignalPlan, counts: TrainingRows) -> LevelFit:
 
     Ctrl-C keeps the best fit so far.
     """
-    known = counts.rows, 2 * counts.targets - 1, counts.weight, list[Fold](), plan.linear.bits
+    learned = counts.rows, 2 * counts.targets - 1, counts.weight, list[Fold](), plan.linear.bits
     first, fits, ended = slice(_LOSS_ROWS), list[LevelFit](), False
     judging = counts.rows[first], codes_of(counts.targets[first]), counts.weight[first]
     rows, *truth = counts.validation or judging
     try:
         for penalty in LIKELY_PENALTIES if counts.validation else (LIKELY,):
-            fits.append(fit_levels(*known, likely=penalty))
+            fits.append(fit_levels(*learned, likely=penalty))
             loss, _ = judge(decided(fits[-1].stored, rows), *truth)
             fits[-1] = fits[-1]._replace(error=loss)
             if fits[-1].interrupted:
@@ -284,75 +335,18 @@ def _likeliest(plan: SignalPlan, counts: TrainingRows) -> LevelFit:
     return best._replace(interrupted=ended or fits[-1].interrupted)
 
 
-def _ridge(data: TrainSet, plan: SignalPlan, counts: TrainingRows) -> LevelFit:
+def _ridge(plan: SignalPlan, counts: TrainingRows) -> LevelFit:
     """Fit ridge regression, with the penalty that suits validation rows, or folds."""
-    inputs, wanted, weight = counts.rows, 2 * counts.targets - 1, counts.weight
-    n = len(inputs)
-    folds = [] if counts.validation else trial_folds(data.codes, data.groups, plan.linear.seed)
-    if counts.validation is not None:
-        held, codes, held_weight = counts.validation
-        folds = [Fold(np.arange(n), n + np.arange(len(held)))]
-        inputs = np.concatenate([inputs, held])
-        wanted = np.concatenate([wanted, 2 * targets_of(codes, data.n_classes) - 1])
-        weight = np.concatenate([weight, held_weight])
-    return fit_levels(inputs, wanted, weight, folds, plan.linear.bits, n_learned=n)
-
-
-def _of_few(
-    data: TrainSet, plan: SignalPlan, shape: tuple[int, int], scaler: Scale, rows: TrainingRows
-) -> _Chosen:
-    """Choose kernels and weights for few windows, by the error of held-out windows or groups.
-
-    Kernels that were chosen by the labels fit these too well: their error left out is too small,
-    and so is the penalty that it chooses. They learn what one fit to all pools says instead, which
-    gives 1 point more (``benchmarks/series.py``, 512 kernels).
-    """
-    started, wanted = time.perf_counter(), 2.0 * rows.targets - 1.0
-    pools, losses = list[SignalPool](), list[float]()
-    averages = (1, 2) if plan.average == 2 else (1,)
-    weighed = wanted, rows.weight, data.groups, plan.beside
-    for number, average in enumerate(averages):
-        progress.report("choosing kernels", number, len(averages))
-        plan_of_pool = _few_plan(replace(plan, average=average), shape)
-        pools.append(SignalPool(rows.rows, shape, scaler, rows.targets, rows.weight, plan_of_pool))
-        whole, deviation = closed_form.fit_standardised(pools[-1].inputs, *weighed)
-        losses.append(float(np.square(whole.left_out - wanted).mean()))
-    chosen = int(np.argmin(losses))
-    pool = pools[chosen]
-    n = pool.inputs.shape[1] - plan.beside
-    inputs = np.concatenate([*(each.inputs[:, :n] for each in pools), pool.inputs[:, n:]], axis=1)
-    if len(pools) > 1:
-        whole, deviation = closed_form.fit_standardised(inputs, *weighed)
-    power = np.square(whole.weights).sum(axis=1) * np.square(deviation)
-    by_kernel = power[: n * len(pools)].reshape(len(pools), pool.plan.n_pool, -1)[chosen]
-    strongest = np.argsort(-by_kernel.sum(axis=1), kind="stable")[: plan.n_kernels]
-    strongest, stages = pool.reduced(np.sort(strongest))
-    counts, bits = pool.inputs[:, pool.columns(strongest)], plan.linear.bits
-    ended = False
-    if data.n_classes < closed_form.MANY_CLASSES:
-        fit, _ = pool.ridge(strongest, data.groups, whole.fitted(inputs))
-        stored = closed_form.round_fit(fit, counts, bits)
+    inputs, targets, weight, n = counts.rows, counts.targets, counts.weight, len(counts.rows)
+    if counts.validation is None:
+        folds = trial_folds(codes_of(targets), counts.groups, plan.linear.seed)
     else:
-        fit, _ = pool.ridge(strongest, data.groups)
-        fit = closed_form.discriminating(fit, data.codes, rows.weight)
-        standard = standard_of(counts, rows.weight, fit.penalty)
-        stored, ended = round_to_plane(fit, standard, bits)
-    progress.report("choosing kernels", len(averages), len(averages))
-    took = time.perf_counter() - started
-    history = History([{"loss": losses[chosen], "seconds": took}], ended)
-    return _Chosen(pool, stages, stored, history)
-
-
-def _few_plan(plan: SignalPlan, shape: tuple[int, int]) -> SignalPlan:
-    """Return the plan of a pool for few windows, whose kernels reach farther."""
-    if plan.cells > _FEW_CELLS:
-        return plan
-    return replace(
-        plan,
-        n_pool=max(_FEW_POOL, 2 * plan.n_kernels),
-        dilations=reach(shape[0] // plan.average, min(plan.n_mixes, shape[1] ** 2)),
-        level_share=_FEW_LEVEL_SHARE,
-    )
+        rows, codes, of_rows = counts.validation
+        folds = [Fold(np.arange(n), n + np.arange(len(rows)))]
+        inputs = np.concatenate([inputs, rows])
+        targets = np.concatenate([targets, targets_of(codes, max(2, targets.shape[1]))])
+        weight = np.concatenate([weight, of_rows])
+    return fit_levels(inputs, 2 * targets - 1, weight, folds, plan.linear.bits, n_learned=n)
 
 
 def pooled_signals(
@@ -372,7 +366,7 @@ def pooled_signals(
     nothing = np.zeros((len(rows), 1), dtype=np.float32)
     pool = SignalPool(rows, (shape[0], shape[1]), scaler, nothing, nothing[:, 0], plan)
     _, stages = pool.reduced(pool.drawn())
-    return stages.taken, stages.then_scaled(pool.stages.largest_count)
+    return stages.grid, stages.then_scaled(pool.stages.largest_count)
 
 
 def signal_scaler(rows: NDArray[Any], raw_dtype: str, shape: tuple[int, ...]) -> Scale:
@@ -429,8 +423,8 @@ def _beside(numbers: NDArray[Any], raw_dtype: str) -> Beside:
         source += [number] * (len(ranges) - len(source))
     low, high = np.array(ranges).T
     scaler = scaler_between(low, high, raw_dtype, 8)
-    each = {name: np.broadcast_to(array, len(source)) for name, array in scaler.arrays.items()}
-    return Beside(Scale(scaler.raw_dtype, 8, **each), np.array(source), 255)
+    arrays = {name: np.broadcast_to(array, len(source)) for name, array in scaler.arrays.items()}
+    return Beside(Scale(scaler.raw_dtype, 8, **arrays), np.array(source), 255)
 
 
 def scaler_between(

@@ -70,8 +70,8 @@ class Smooth:
         assert data.quantity is not None
         weight, scores = data.weight, []
         for fold in folds:
-            held = data.truth[fold.outside], weight[fold.outside], data.quantity.losses
-            scores.append(judge(self.held_out(fold), *held))
+            outside = data.truth[fold.outside], weight[fold.outside], data.quantity.losses
+            scores.append(judge(self.held_out(fold), *outside))
         loss, explained = np.mean(scores, axis=0).tolist()
         return loss, explained
 
@@ -96,14 +96,8 @@ def smoothed(
     rows, of = np.concatenate([data.X, drawn]), np.concatenate([np.arange(n), near])
     smooth = _fitted((data.X - centre) / spread, data)
     targets = _rounded(smooth.values((rows - centre) / spread))
-    learned = replace(
-        data,
-        X=rows,
-        codes=data.codes[of],
-        sample_weight=data.sample_weight[of],
-        groups=None if data.groups is None else data.groups[of],
-        quantity=replace(data.quantity, targets=targets),
-    )
+    quantity = replace(data.quantity, targets=targets)
+    learned = replace(data.of(of), X=rows, validation=data.validation, quantity=quantity)
     passes = np.clip(_FEWEST_EPOCHS * _ROWS_TO_LEARN // len(rows), _FEWEST_EPOCHS, _MOST_EPOCHS)
     epochs = options.epochs or min(recipe.epochs, int(passes))
     return learned, replace(recipe, noise=0.0, epochs=epochs), smooth
@@ -166,10 +160,10 @@ def _steps(rows: WeightedRows) -> int:
     fold, n_groups = group % _FOLDS, int(group.max()) + 1
     errors = np.zeros((_MOST_STEPS + 1, len(group)))
     for out in range(_FOLDS if n_groups >= _FOLDS else 0):
-        held = few.of(fold == out)
+        others = few.of(fold == out)
         for step, (view, fit) in enumerate(_views(few.of(fold != out), _MOST_STEPS)):
-            missed = fit.values(product(held.X, view)) - held.targets
-            errors[step, fold == out] = np.square(missed * held.weight[:, None]).sum(axis=1)
+            missed = fit.values(product(others.X, view)) - others.targets
+            errors[step, fold == out] = np.square(missed * others.weight[:, None]).sum(axis=1)
     best = int(errors.sum(axis=1).argmin())
     total = max(float(np.square(few.targets * few.weight[:, None]).sum()), 1e-30)
     candidates = [
