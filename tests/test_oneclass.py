@@ -133,5 +133,4 @@ def _two_classes(model: IntegerModel) -> IntegerModel:
 def test_an_export_says_what_is_normal(watch, tmp_path) -> None:
     """The classes of the C are normal and novel, in this order."""
     export(watch, "cortex-m4", tmp_path / "out", name="watch")
-    text = next((tmp_path / "out").rglob("watch.h")).read_text()
-    assert '"normal", "novel"' in text
+    assert '"normal", "novel"' in next((tmp_path / "out").rglob("watch.h")).read_text()

@@ -87,8 +87,7 @@ def test_too_few_rows_write_nothing(work, fresh, tmp_path) -> None:
     np.savez(tmp_path / "seen.npz", X=data["X_train"], y=data["y_train"])
     assert "all of these rows were used in training" in failed(*given, tmp_path / "seen.npz")
     assert output.read_bytes() == b"PK, mine"
-    line = failed(*given, fresh, "--max-error", "0", status=2)
-    assert "write a share such as 1% or 0.01" in line
+    assert "write a share such as 1% or 0.01" in failed(*given, fresh, "--max-error", "0", status=2)
     assert "'95': write 95%, or a share" in failed(*given, fresh, "--confidence", "95", status=2)
 
 

@@ -75,8 +75,7 @@ def test_from_clips_to_events(told):
     assert 0 < found["delay_from_start"]["median"] < 2
     misses = [point["missed"] for point in found["curve"]]
     assert misses == sorted(misses)
-    shown = run("evaluate", told / "e.tkm", told / "long").stdout
-    assert "false alarms" in shown
+    assert "false alarms" in run("evaluate", told / "e.tkm", told / "long").stdout
     heard = json_of("predict", told / "e.tkm", "--stream", told / "long" / "day.wav")["decisions"]
     events = [row for row in heard if row["event"] is not None]
     assert found["hits"] <= len(events) <= found["hits"] + found["false_alarms"] + 1
@@ -212,8 +211,7 @@ def test_a_recording_is_the_sensor_of_a_board(told, tmp_path, require_tool):
     events = [row["event"] for row in expected if row["event"]]
     assert [line.split()[-1] for line in shown.stdout.splitlines()[: len(events)]] == events
     assert float(rows[-1][0]) >= 0.8 * len(expected) / 10  # as long as the recording
-    wrong = failed("emulate", told / "e.tkm", tmp_path / "none.wav")
-    assert "no such file" in wrong
+    assert "no such file" in failed("emulate", told / "e.tkm", tmp_path / "none.wav")
     assert "is read again and again; give a file" in run("emulate", told / "e.tkm", "-").output
 
 

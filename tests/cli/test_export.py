@@ -51,8 +51,7 @@ def test_export_where_it_belongs_by_default(work, tmp_path, monkeypatch):
 def test_export_never_overwrites_by_itself(work, tmp_path):
     """A folder that is not empty is left alone without --force."""
     (tmp_path / "mine.txt").write_text("mine")
-    message = failed("export", work / "gesture.tkm", "-t", "host", "-o", tmp_path)
-    assert "--force" in message
+    assert "--force" in failed("export", work / "gesture.tkm", "-t", "host", "-o", tmp_path)
     assert (tmp_path / "mine.txt").read_text() == "mine"
     assert len(list(tmp_path.iterdir())) == 1
     for options in (("--set", "board=nonsense!"), ("--set", "framework=x"), ("--format", "make9")):

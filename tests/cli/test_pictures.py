@@ -118,7 +118,6 @@ def test_a_picture_gets_its_label(trained):
 def test_what_has_no_use_for_pictures_is_refused(trained, tmp_path, options, words):
     """Options of recordings and tables are never ignored."""
     status = 2 if "not an option" in words or "only for" in words else 1
-    said = failed(
+    assert words in failed(
         "train", trained / "bars", "-o", tmp_path / "m.tkm", "--quiet", *options, status=status
     )
-    assert words in said

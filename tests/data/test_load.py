@@ -293,8 +293,7 @@ def test_columns_in_another_order_are_refused(tmp_path):
     assert load_rows(file, feature_names=("b", "a")).y.tolist() == [0]
     assert "has 2 inputs" in refused(file, load=load_rows, feature_names=("b", "a", "c", "d"))
     bare = npz(tmp_path / "a.npz", X=small()[0], y=small()[1])
-    message = refused(bare, load=load_rows, n_features=7)
-    assert "has 3 inputs, but the model takes 7" in message
+    assert "has 3 inputs, but the model takes 7" in refused(bare, load=load_rows, n_features=7)
     assert load_rows(bare, n_features=3, feature_names=("a", "b", "c")).X.shape[1] == 3
 
 

@@ -197,8 +197,7 @@ def test_bad_recordings(tmp_path):
     assert "no column called 'nought'" in refused(a, 10, label="nought")
     assert "no column 'az' to take" in refused(a, 10, inputs=["az"])
     assert "no column 'az' to drop" in refused(a, 10, drop=["az"])
-    message = refused(a, 10, label="ax")
-    assert "row 1 (line 2), column 'label': 'up' is not a number" in message
+    assert "row 1 (line 2), column 'label': 'up' is not a number" in refused(a, 10, label="ax")
     log(folder / "b.csv", step=10)
     assert refused(folder, 10).endswith(
         "b.csv: has 100 Hz, " + str(a) + " has 50 Hz; all recordings must have one sampling rate"
