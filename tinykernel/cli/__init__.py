@@ -17,15 +17,8 @@ from tinykernel.cli.board.emulate import emulate_command
 from tinykernel.cli.board.monitor import monitor_command
 from tinykernel.cli.board.record import record_command
 from tinykernel.cli.calibrate import calibrate_command
+from tinykernel.cli.common import output
 from tinykernel.cli.common.arguments import flag
-from tinykernel.cli.common.output import (
-    FAILED,
-    INTERRUPTED,
-    ErrorGroup,
-    fail,
-    finish_output,
-    hear_interrupts_once,
-)
 from tinykernel.cli.convert import convert_command
 from tinykernel.cli.demo import demo_command
 from tinykernel.cli.drift import drift_command
@@ -47,7 +40,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="tinykernel",
-    cls=ErrorGroup,
+    cls=output.ErrorGroup,
     help="Train a small kernel classifier and turn it into C99 firmware that computes the same "
     "scores, bit for bit.",
     epilog="A session: tinykernel train data.npz -o model.tkm, then verify, report, export.",
@@ -147,15 +140,15 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # characters that the terminal's encoding lacks
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    hear_interrupts_once()
-    status = FAILED
+    output.hear_interrupts_once()
+    status = output.FAILED
     try:
         status = app(standalone_mode=False)
     except KeyboardInterrupt:
-        fail("interrupted")
-        status = INTERRUPTED
+        output.fail("interrupted")
+        status = output.INTERRUPTED
     finally:
-        status = finish_output(status)
+        status = output.finish_output(status)
     sys.exit(status)
 
 

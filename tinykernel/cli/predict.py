@@ -12,16 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from tinykernel.cli.common import arguments as args
+from tinykernel.cli.common import output as out
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_notes
-from tinykernel.cli.common.output import (
-    percent,
-    print_json,
-    print_json_list,
-    print_pairs,
-    print_table,
-    write_csv,
-)
 from tinykernel.cli.common.rows import open_model, rows_for
 from tinykernel.data.paths import data_folder, find_data, is_recording
 from tinykernel.text import count, visible
@@ -77,16 +70,16 @@ def predict_command(
     answers = (_values if opened.model.is_regressor else _labels)(opened.model, rows, scores)
     if output is not None:
         header, columns = zip(*answers.columns, strict=True)
-        write_csv(output, header, zip(*columns, strict=True))
+        out.write_csv(output, header, zip(*columns, strict=True))
     if as_json:
-        print_json(answers.facts | {"notes": list(rows.notes)})
+        out.print_json(answers.facts | {"notes": list(rows.notes)})
     elif not quiet:
         names, shown = [name for name, _ in answers.shown], answers.table()
         if len(scores) == 1:
-            print_pairs(zip(names, shown[0], strict=True))
+            out.print_pairs(zip(names, shown[0], strict=True))
         else:
             left = ("picture", "label", "decision", "true" if opened.model.classes else "")
-            print_table(names, shown, right=[name for name in names if name not in left])
+            out.print_table(names, shown, right=[name for name in names if name not in left])
         if len(scores) > _ROWS_SHOWN:
             place = f"{output} has them" if output else "-o FILE.csv or --json has them"
             typer.echo(f"... {len(scores)} rows in all; {place}")
@@ -130,26 +123,20 @@ def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
         unit = "picture" if rows.clip is None else "window"
         facts[f"{unit}s"], begin[0] = list(rows.names), (unit, rows.names)
     sure, true, remark = _Columns(), _Columns(), ""
+    from tinykernel.evaluation.streams import decisions_of
+
     if model.decision is not None:
-        decisions, confidence = _decided(model, scores)
+        decisions, confidence = decisions_of(model, scores).values()
         facts |= {"decisions": decisions, "confidence": confidence}
         sure = [("decision", list(map(_or_refused, decisions))), ("confidence", confidence)]
         share = sum(label is not None for label in decisions) / max(1, len(labels))
-        remark = f"answered {percent(share)} of {count(len(labels), 'row')}"
+        remark = f"answered {out.percent(share)} of {count(len(labels), 'row')}"
     if rows.y is not None:
         true = [("true", rows.y.tolist())]
     every = list(zip(map(str, model.classes), scores.T.tolist(), strict=True))
     few = every if model.n_classes <= _CLASSES_SHOWN else [("best score", scores.max(axis=1))]
     columns = [*begin, *sure, *((f"score_{name}", column) for name, column in every)]
     return _Answers(facts, columns, [*begin, *true, *sure, *few], remark)
-
-
-def _decided(model: IntegerModel, scores: NDArray[Any]) -> tuple[list[Any], list[int]]:
-    """Return the labels (None if refused) and confidences of a model with decisions."""
-    assert model.decision is not None
-    chosen = model.decision.decide(scores).tolist()
-    labels = [None if i < 0 else model.classes[i] for i in chosen]
-    return labels, model.decision.confidence(scores).tolist()
 
 
 def _or_refused(label: object) -> str:
@@ -178,11 +165,11 @@ def _follow(
                 yield rows
 
     if as_json:
-        print_json_list("decisions", shown())
+        out.print_json_list("decisions", shown())
     else:
         deque(shown(), maxlen=0)
     if output is not None:
-        write_csv(output, table.columns, lines)
+        out.write_csv(output, table.columns, lines)
     for note in source.notes:
         typer.echo(f"note: {note}", err=True)
     if not as_json and not quiet and source.summary:

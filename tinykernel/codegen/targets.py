@@ -2,7 +2,9 @@
 
 import difflib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from tinykernel.codegen.boards import BOARDS, Board, boards_of
 from tinykernel.errors import TargetError
@@ -191,6 +193,12 @@ def find_target(name: str | Target) -> Target:
         if target is not None:
             raise TargetError(f"{name!r} is a board; give its target, {target}") from None
         raise TargetError(f"unknown target {name!r}; {hint}") from None
+
+
+def targets_named(names: Iterable[str], everything: Iterable[str]) -> list[str]:
+    """Return each target once; the name "all" stands for `everything`."""
+    each = (everything if name == "all" else [find_target(name).name] for name in names)
+    return list(dict.fromkeys(chain.from_iterable(each)))
 
 
 def _boards(target: Target) -> dict[str, Board]:

@@ -12,6 +12,7 @@ from tinykernel.decisions.figures import DecisionFigures
 from tinykernel.errors import DataError, ShapeError
 from tinykernel.evaluation.intervals import accuracy_interval, balanced_interval, rmse_interval
 from tinykernel.groups import as_groups, refuse_missing
+from tinykernel.text import size
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,11 @@ class Baseline:
     worse: bool  # whether that figure is worse than the model's, possibly by chance
     as_good: bool  # whether it is not significantly worse
     better: bool  # whether it is significantly better
+
+    @property
+    def title(self) -> str:
+        """The name, and the size of the tables without code."""
+        return self.name + (f" of {size(self.n_bytes)} of {self.made_of}" if self.n_bytes else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types, the figures among them."""

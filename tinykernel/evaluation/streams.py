@@ -20,6 +20,18 @@ Rows = list[dict[str, Any]]
 _Arrays = dict[str, NDArray[Any]]
 
 
+def decisions_of(model: IntegerModel, scores: NDArray[Any]) -> dict[str, list[Any]]:
+    """Return decision (None if refused) and confidence of each row; empty without decisions."""
+    if model.decision is None:
+        return {}
+    decisions = _labels(model, model.decision.decide(scores))
+    return {"decision": decisions, "confidence": model.decision.confidence(scores).tolist()}
+
+
+def _labels(model: IntegerModel, places: NDArray[np.int64]) -> list[Any]:
+    return [None if place < 0 else model.classes[place] for place in places.tolist()]
+
+
 class StreamDecisions:
     """The decisions of a model along recordings, or of samples that come through a pipe."""
 
@@ -126,10 +138,9 @@ class StreamDecisions:
         track, arrays = piece.track, _Arrays()
         arrays["X"], arrays["lost"] = track.X, track.holes
         arrays["sample"] = piece.first + np.arange(len(track.X))
-        if track.times is not None:
-            arrays["time"] = track.times
-        elif track.time is None and track.rate is not None:
-            arrays["time"] = arrays["sample"] / track.rate
+        times = track.times if track.times is not None else track.times_at(arrays["sample"])
+        if times is not None:
+            arrays["time"] = times
         if track.y is not None and not track.unlabelled.all():
             labels, of_sample = np.unique(track.y, return_inverse=True)
             names = {*piece.labels, *map(str, labels.tolist())}
@@ -160,11 +171,7 @@ class StreamDecisions:
         y, _ = window_labels(arrays.get("true"), starts, window)
         columns["true"] = [None] * n if y is None else [self._labels[i] for i in y.tolist()]
         if model.events is not None:
-            at = model.events.follow(scores, state).tolist()
-            columns["event"] = [None if i < 0 else model.classes[i] for i in at]
-        if model.decision is not None:
-            chosen = model.decision.decide(scores).tolist()
-            columns["decision"] = [None if i < 0 else model.classes[i] for i in chosen]
-            columns["confidence"] = model.decision.confidence(scores).tolist()
+            columns["event"] = _labels(model, model.events.follow(scores, state))
+        columns |= decisions_of(model, scores)
         lines = zip(*columns.values(), strict=True)
         return self._count([dict(zip(columns, line, strict=True)) for line in lines]), rest

@@ -1,6 +1,7 @@
 """Limits of flash, RAM, stack and time, read from the text of a budget."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -32,6 +33,17 @@ def parse_size(text: str | int) -> int:
     if size <= 0:
         raise OptionError(f"{text!r} is not a size; write bytes, KB or MB, as in 500, 30KB or 1MB")
     return size
+
+
+def budget_of_training(about: Mapping[str, Any], target: str) -> str | int | None:
+    """Return the budget of the training of a model file if it was for this target, else None.
+
+    A file that names no target has the default budget.
+    """
+    if "target" not in about:
+        return DEFAULT_BUDGET
+    budget = about.get("limits") or about.get("budget")
+    return budget if about["target"] == target and isinstance(budget, int | str) else None
 
 
 def parse_clock(text: str | float) -> float:

@@ -1,7 +1,6 @@
 """The report page of a model, as self-contained HTML."""
 
 import html
-import itertools
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -17,14 +16,14 @@ from numpy.typing import ArrayLike
 import tinykernel
 from tinykernel import modelfile, resources
 from tinykernel.codegen.description import consists_of
-from tinykernel.codegen.targets import TARGETS, find_target
+from tinykernel.codegen.targets import TARGETS, targets_named
 from tinykernel.coding.frames import in_numbers
 from tinykernel.data.ranges import input_ranges
 from tinykernel.data.trained_rows import seen_before
 from tinykernel.errors import OptionError, TinykernelError
 from tinykernel.evaluation import LabelEvaluation, evaluate, interval_in_words
 from tinykernel.measure.costs import Cost, cost_on, parse_clocks
-from tinykernel.measure.limits import DEFAULT_BUDGET, Limits, parse_limits
+from tinykernel.measure.limits import Limits, budget_of_training, parse_limits
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
@@ -170,11 +169,7 @@ def _about_labels(judged: LabelEvaluation) -> dict[str, Any]:
 
 def _better(judged: LabelEvaluation) -> str:
     """Name simple models that are better than the model; empty if there are none."""
-    better = " and ".join(
-        each.name + (f" of {size(each.n_bytes)} of {each.made_of}" if each.n_bytes else "")
-        for each in judged.baselines.values()
-        if each.better
-    )
+    better = " and ".join(each.title for each in judged.baselines.values() if each.better)
     verb = "do" if " and " in better else "does"
     return f"{better[0].upper()}{better[1:]} {verb} better than this model." if better else ""
 
@@ -273,9 +268,7 @@ def report_page(
     limits = None if budget is None else parse_limits(budget)
     default = about["target"] if about.get("target") in TARGETS else "cortex-m4"
     asked = [target] if isinstance(target, str) else list(target) or [default]
-    chips = [row.name for row in TARGETS.values() if row.family != "host"]
-    each = (chips if name == "all" else [find_target(name).name] for name in asked)
-    names = list(dict.fromkeys(itertools.chain.from_iterable(each)))
+    names = targets_named(asked, [row.name for row in TARGETS.values() if row.family != "host"])
     memory, costs = _measured(integer, names, limits, about, compiler)
     judged = LabelEvaluation.of_record(about.get("evaluation"))
     if data is None:
@@ -324,13 +317,9 @@ def _measured(
 ) -> tuple[tuple[Report, ...], tuple[Cost, ...]]:
     """Return memory and instructions on each target."""
     memory, costs = [], []
-    trained_for = about.get("limits") or about.get("budget")
-    trained_for = trained_for if isinstance(trained_for, int | str) else None
     for done, name in enumerate(names):
         say("measuring", done, len(names), name)
-        limits: Limits | int | str | None = budget
-        if budget is None and name == about.get("target", name):
-            limits = trained_for if "target" in about else DEFAULT_BUDGET
+        limits = budget_of_training(about, name) if budget is None else budget
         memory.append(report(model, name, limits, compiler=compiler))
         costs.append(cost_on(model, name, counted=compiler != "none"))
     say("measuring", len(names), len(names))

@@ -14,7 +14,7 @@ import typer
 from tinykernel.cli.settings import parsing
 from tinykernel.cli.settings.completion import complete_targets
 from tinykernel.cli.settings.table import bounds
-from tinykernel.codegen.targets import find_target
+from tinykernel.codegen.targets import targets_named
 from tinykernel.data.paths import data_folder, find_data, is_recording
 from tinykernel.errors import FileError, LinkError, TinykernelError
 from tinykernel.files import is_unchanged_export, refuse_inputs, refuse_occupied, unwritable
@@ -131,10 +131,7 @@ def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[lis
     asked = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     if not asked:
         raise misuse("--target", "give a target")
-    names: dict[str, None] = {}
-    for name in asked:
-        names |= dict.fromkeys(everything if name == "all" else [find_target(name).name])
-    return list(names), len(asked) > 1 or "all" in asked
+    return targets_named(asked, everything), len(asked) > 1 or "all" in asked
 
 
 def each_that_fits(

@@ -95,12 +95,6 @@ def _figure(baseline: Baseline) -> str:
     return f"RMSE {figures['rmse']:.4g}" if baseline.by == "rmse" else percent(figures["accuracy"])
 
 
-def _named(baseline: Baseline) -> str:
-    """Name a model and the size of its tables, without code."""
-    taken = f" of {size(baseline.n_bytes)} of {baseline.made_of}" if baseline.n_bytes else ""
-    return f"{baseline.name}{taken}"
-
-
 def print_classes(evaluation: LabelEvaluation) -> None:
     """Print recall, precision and confusion of every class; of many those of least recall."""
     import numpy as np
@@ -126,7 +120,7 @@ def print_verdict(evaluation: Evaluation) -> None:
     """Print the baselines, which of them do as well or better, and all cautions."""
     few = evaluation.too_few_groups
     baselines = evaluation.baselines.values()
-    beside = (f"{_named(each)} {_figure(each)}" for each in baselines)
+    beside = (f"{each.title} {_figure(each)}" for each in baselines)
     print_pairs([("baselines", "; ".join(beside))])
     better = [each for each in baselines if each.better]
     others = [each for each in baselines if each.as_good and not each.better]
@@ -150,7 +144,7 @@ def _compared(baseline: Baseline) -> str:
         figure += f" accuracy, {percent(baseline.figures['balanced_accuracy'])} balanced"
     if baseline.better and baseline.made_of == "splits":
         figure += "; train --set model=tree trains such a tree"
-    return f"{_named(baseline)} {verdict}: {figure}"
+    return f"{baseline.title} {verdict}: {figure}"
 
 
 def print_notes(lines: Iterable[str], kind: str = "note") -> None:

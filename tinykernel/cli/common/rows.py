@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.data.paths import data_folder, find_data, is_pictures
 from tinykernel.errors import DataError, TinykernelError
-from tinykernel.measure.limits import DEFAULT_BUDGET
+from tinykernel.measure.limits import budget_of_training
 from tinykernel.progress import report as say
 from tinykernel.text import listed, similar, visible
 
@@ -43,8 +43,6 @@ class ModelFile:
     label: str | None = None
     groups: str | None = None
     target: str | None = None
-    limits: str | None = None  # the budget, if it limits more than flash.
-    budget: int | None = None
     seed: int | None = None
     test_size: float | None = None
 
@@ -60,9 +58,7 @@ class ModelFile:
         from tinykernel.data.formats.tables import Selection
 
         if is_pictures(data) or data_folder(data):
-            pictures = self.pictures() if is_pictures(data) else None
-            selection = Selection()
-            return {"label": None, "groups": None, "selection": selection, "pictures": pictures}
+            return {"pictures": self.pictures() if is_pictures(data) else None}
         file = find_data(data)
         # The label of an .npy is a file, for the training rows alone.
         has_names = file.suffix.lower() != ".npy" or file.name == self.data
@@ -77,7 +73,6 @@ class ModelFile:
                 missing=missing if missing in ("keep", "drop", "error") else None,
                 coding=Coding.read(self.about.get("coding")),
             ),
-            "pictures": None,
         }
 
     def pictures(self) -> PictureReading | None:
@@ -99,9 +94,7 @@ class ModelFile:
 
     def budget_for(self, target: str) -> str | int | None:
         """Return the budget of the training, if it was for this target, or the usual one."""
-        if self.target is None:
-            return DEFAULT_BUDGET
-        return (self.limits or self.budget) if target == self.target else None
+        return budget_of_training(self.about, target)
 
     def share_seen(self, X: Any, use: str = "training") -> float | None:
         """Return the share of rows used in training or "calibration", if the file has a record."""
@@ -115,8 +108,8 @@ def open_model(path: Path) -> ModelFile:
     from tinykernel.model import as_integer_model
     from tinykernel.modelfile import about, load
 
-    texts = dict.fromkeys(("data", "label", "groups", "target", "limits"), str)
-    kinds: dict[str, type] = texts | {"budget": int, "seed": int, "test_size": float}
+    texts = dict.fromkeys(("data", "label", "groups", "target"), str)
+    kinds: dict[str, type] = texts | {"seed": int, "test_size": float}
     content = about(path)
     known = {name: content[name] for name, kind in kinds.items() if type(content.get(name)) is kind}
     if known.get("target") not in TARGETS:

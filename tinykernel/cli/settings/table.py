@@ -28,17 +28,8 @@ OF_PAPER = {
 #: Settings with an option of `train`, in the order of its help.
 OPTIONS_OF_TRAIN = (
     *("label", "groups", "name", "task", "budget", "target", "window", "hop", "window_shape"),
-    *(
-        "image_shape",
-        "augment",
-        "class_weight",
-        "missing",
-        "effort",
-        "validation",
-        "test",
-        "seed",
-        "max_time",
-    ),
+    *("image_shape", "augment", "class_weight", "missing", "effort", "validation", "test", "seed"),
+    "max_time",
 )
 _SUPERVISED = (CLASSES, NUMBERS)
 _BY_DEFAULT = re.compile(r"By default (.*?)\.(?: |$)")

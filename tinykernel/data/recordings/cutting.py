@@ -7,7 +7,7 @@ starts at its sample w * hop, as in the firmware.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,11 +139,10 @@ def notes_on(
     dropped = ", ".join(
         f"{count(counts[key], unit)} {reason}" for key, unit, reason in reasons if counts.get(key)
     )
+    n_resampled, n_padded = counts["resampled"], counts["padded"]
     lines = {
-        f"resampled to {rate or 0:g} Hz: {count(counts['resampled'], 'sound')}": counts[
-            "resampled"
-        ],
-        f"padded to a window: {count(counts['padded'], 'recording')}": counts["padded"],
+        f"resampled to {rate or 0:g} Hz: {count(n_resampled, 'sound')}": n_resampled,
+        f"padded to a window: {count(n_padded, 'recording')}": n_padded,
         f"left out: {dropped}": dropped,
         f"of the sounds {', '.join(channels)} is taken, and not {', '.join(others)}": others,
     }
@@ -210,44 +209,45 @@ def segments_of(track: Track) -> list[tuple[int, int]]:
     return list(pairwise([0, *breaks.tolist(), len(track.X)]))
 
 
-@dataclass(eq=False)
-class _Piece:
+class _Piece(NamedTuple):
     """The windows of one recording; segments are counted within it."""
 
     X: NDArray[Any]
     y: NDArray[Any] | None
     groups: NDArray[np.str_]
-    segments: NDArray[np.int64]
-    n_segments: int
     starts: NDArray[np.int64]
     end_times: NDArray[np.float64] | None
+    segments: NDArray[np.int64]
+    n_segments: int
 
 
 def cut(tracks: Sequence[Track], window: int, hop: int, reading: Reading, source: str) -> Windows:
     """Cut all recordings and join the pieces."""
     dropped = {"mixed": 0, "missing": 0, "short": 0}
     pieces = [_piece(track, window, hop, reading, dropped) for track in tracks]
-    counts = [len(piece.starts) for piece in pieces]
-    if not sum(counts):
+    if not any(len(piece.starts) for piece in pieces):
         raise DataError(
             f"{source}: no window is left: {dropped['mixed']} have several labels, "
             f"{dropped['missing']} missing values; give a shorter --window"
         )
-    before = np.cumsum([0] + [piece.n_segments for piece in pieces])
-    labels = [piece.y for piece in pieces if piece.y is not None]
-    times = [piece.end_times for piece in pieces if piece.end_times is not None]
+    *columns, segments, n_segments = zip(*pieces, strict=True)
+    # Where one recording lacks labels or times, no window has any.
+    joined: list[Any] = [
+        None if any(part is None for part in parts) else np.concatenate(parts) for parts in columns
+    ]
+    X, y, groups, starts, end_times = joined
+    before = np.cumsum([0, *n_segments[:-1]])
     first = tracks[0]
-    n_channels = len(first.channels) - len(reading.beside)
     return Windows(
-        X=np.concatenate([piece.X for piece in pieces]),
-        y=np.concatenate(labels) if len(labels) == len(pieces) else None,
-        groups=np.concatenate([piece.groups for piece in pieces]),
+        X=X,
+        y=y,
+        groups=groups,
         recordings=tuple(track.name for track in tracks),
-        recording=np.repeat(np.arange(len(pieces), dtype=np.int64), counts),
-        segments=np.concatenate([p.segments + n for p, n in zip(pieces, before[:-1], strict=True)]),
-        starts=np.concatenate([piece.starts for piece in pieces]),
-        end_times=np.concatenate(times) if len(times) == len(pieces) else None,
-        channels=first.channels[:n_channels],
+        recording=np.repeat(np.arange(len(pieces), dtype=np.int64), list(map(len, columns[3]))),
+        segments=np.concatenate([inside + n for inside, n in zip(segments, before, strict=True)]),
+        starts=starts,
+        end_times=end_times,
+        channels=first.channels[: len(first.channels) - len(reading.beside)],
         rate=first.rate,
         hop=hop,
         dropped=dropped,
@@ -298,18 +298,11 @@ def _piece(track: Track, window: int, hop: int, reading: Reading, lost: dict[str
         np.ascontiguousarray(view[starts].transpose(0, 2, 1)),
         None if y is None else y[keep],
         group[starts] if group is not None else np.full(len(starts), track.name),
+        starts,
+        track.times_at(starts + window - 1),
         segment[keep],
         len(segments),
-        starts,
-        times_at(track, starts + window - 1),
     )
-
-
-def times_at(track: Track, places: NDArray[np.int64]) -> NDArray[np.float64] | None:
-    """Return the times of samples, also from the rate alone."""
-    if track.times is not None:
-        return track.times[places]
-    return None if track.time is not None or track.rate is None else places / track.rate
 
 
 def window_labels(

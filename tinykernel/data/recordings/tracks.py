@@ -40,6 +40,12 @@ class Track:
         """Mask of samples that lack a value or a label."""
         return np.logical_or(self.holes, self.unlabelled)
 
+    def times_at(self, places: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """Return the times of samples in seconds, also from the rate alone; None if unknown."""
+        if self.times is not None:
+            return self.times[places]
+        return None if self.time is not None or self.rate is None else places / self.rate
+
 
 def read_tracks(
     tables: Sequence[Columns], names: Sequence[str], inputs: Sequence[str] | None, reading: Reading
