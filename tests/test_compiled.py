@@ -14,7 +14,7 @@ from numba.core import config
 from numba.core.caching import _CacheLocator
 
 from tests.conftest import ROOT
-from tinykernel.compiled import njit
+from tinykernel.compiled import njit, part
 
 
 def triple() -> Any:
@@ -109,19 +109,35 @@ def test_commands_run_with_a_full_cache_disk(cache, monkeypatch) -> None:
     assert entries(cache) == []
 
 
-def test_a_change_in_another_file_compiles_again(cache, tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize("decorator", ["njit", "part"])
+def test_a_change_in_another_file_compiles_again(cache, tmp_path, monkeypatch, decorator) -> None:
     """A function is compiled again where one that is compiled into it stands in a changed file."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    head = "from tinykernel.compiled import njit\n"
-    outer = "from inner_part import part\n@njit()\ndef whole(x):\n    return part(x)\n"
+    head = "from tinykernel.compiled import njit, part\n"
+    outer = "from inner_part import times\n@njit()\ndef whole(x):\n    return times(x)\n"
     (tmp_path / "outer_part.py").write_text(head + outer, encoding="utf-8")
     for factor in (3, 11):
-        inner = f"@njit()\ndef part(x):\n    return {factor} * x\n"
+        inner = f"@{decorator}()\ndef times(x):\n    return {factor} * x\n"
         (tmp_path / "inner_part.py").write_text(head + inner, encoding="utf-8")
         for name in ("inner_part", "outer_part"):
             monkeypatch.delitem(sys.modules, name, raising=False)
         assert importlib.import_module("outer_part").whole(2) == 2 * factor
+
+
+def test_parts_are_compiled_within_their_callers(cache) -> None:
+    """A part has no entry and no machine code of its own, and Python runs its source."""
+
+    @part()
+    def twice(x):
+        return 2 * x
+
+    @njit(nogil=True)
+    def whole(x):
+        return twice(x) + 1
+
+    assert (twice(3), whole(3), whole(1.5)) == (6, 7, 4.0)
+    assert len(entries(cache)) == 2
 
 
 def test_all_functions_use_this_cache() -> None:

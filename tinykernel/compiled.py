@@ -22,9 +22,13 @@ from typing import Any, TextIO
 
 import llvmlite
 import numba
+from numba import _dynfunc
 from numba.core import caching, config
 from numba.core.caching import CompileResultCacheImpl, _Cache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.serialize import dumps
+from numba.extending import register_jitable
 
 from tinykernel.files import replace_file
 from tinykernel.progress import report_anywhere
@@ -78,6 +82,48 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         return dispatcher
 
     return compile_lazily
+
+
+class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code that becomes optimised and machine code only in the functions that call it."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+class _PartCompiler(CompilerBase):  # type: ignore[misc]
+    """Compiles up to the code that is linked to others."""
+
+    def define_pipelines(self) -> list[Any]:
+        state = self.state
+        state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.targetctx.get_executable = _without_machine_code
+        return [DefaultPassBuilder.define_nopython_pipeline(state)]
+
+
+def _without_machine_code(library: Any, description: Any, environment: Any) -> Any:
+    """Return what numba knows a compiled function by; it is never called."""
+    library._ensure_finalized()
+    module, name = description.lookup_module(), description.qualname
+    return _dynfunc.make_function(module, name, "", 0, environment, (library,))
+
+
+def part(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function within the compiled ones that call it; Python runs its source."""
+
+    def register(function: Any) -> Any:
+        function.py_func = function  # as numba has it, see `_sources`
+        hidden = {"no_cfunc_wrapper": True, "pipeline_class": _PartCompiler}
+        return register_jitable(error_model="numpy", **hidden, **options)(function)
+
+    return register
+
+
+#: Compiles a `part` that is copied to where it is called.
+inlined = part(forceinline=True)
 
 
 def _sources(function: Callable[..., Any]) -> list[tuple[str, int, int]]:

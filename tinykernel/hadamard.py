@@ -19,7 +19,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.compiled import njit
+from tinykernel.compiled import inlined, njit
 from tinykernel.errors import ShapeError
 
 _ArrayT = TypeVar("_ArrayT", bound=NDArray[Any])
@@ -40,7 +40,7 @@ def padded_dimension(n_features: int) -> int:
     return max(32, 1 << (int(n_features) - 1).bit_length())
 
 
-@njit(nogil=True, forceinline=True)
+@inlined
 def fwht_lanes(x, d):  # type: ignore[no-untyped-def]
     """Transform vectors side by side in place: x (d * n_vectors,), element 0 of all first."""
     lanes = x.shape[0] // d
@@ -73,7 +73,7 @@ def fwht_lanes(x, d):  # type: ignore[no-untyped-def]
             x1[k] = a - b
 
 
-@njit(nogil=True)
+@inlined
 def _halving_lanes(x, d, shifts):  # type: ignore[no-untyped-def]
     """Transform like `fwht_lanes`, in int16 with halving; shifts[k] is 1 where stage k halves."""
     lanes = x.shape[0] // d
@@ -115,7 +115,7 @@ def _halving_lanes(x, d, shifts):  # type: ignore[no-untyped-def]
 _TILE = 32
 
 
-@njit(nogil=True)
+@inlined
 def _lay_side_by_side(rows, x):  # type: ignore[no-untyped-def]
     n, d = rows.shape
     for first in range(0, d, _TILE):
@@ -125,7 +125,7 @@ def _lay_side_by_side(rows, x):  # type: ignore[no-untyped-def]
                 x[j * n + k] = row[j]
 
 
-@njit(nogil=True)
+@inlined
 def _lay_back(x, rows):  # type: ignore[no-untyped-def]
     n, d = rows.shape
     for first in range(0, d, _TILE):

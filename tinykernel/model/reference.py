@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.compiled import njit
+from tinykernel.compiled import inlined, njit
 from tinykernel.hadamard import LANES, fwht_rows, run_on_rows, useful_threads
 
 
-@njit(nogil=True)
+@inlined
 def _mix(q, sign, gather, shifts, u, mixed):  # type: ignore[no-untyped-def]
     """Step 1 for some rows: ``mixed = P H B q``; `u` is scratch."""
     n = q.shape[1]
@@ -25,7 +25,7 @@ def _mix(q, sign, gather, shifts, u, mixed):  # type: ignore[no-untyped-def]
             mixed[k, j] = u[k, gather[j]]
 
 
-@njit(nogil=True)
+@inlined
 def _project(mixed, diagonal, shift, shifts, v):  # type: ignore[no-untyped-def]
     """Step 2 for one block: ``v = H G mixed``."""
     for k in range(v.shape[0]):
@@ -34,7 +34,7 @@ def _project(mixed, diagonal, shift, shifts, v):  # type: ignore[no-untyped-def]
     fwht_rows(0, v.shape[0], v, shifts)
 
 
-@njit(nogil=True)
+@inlined
 def _compare(v, rows, scale, start, width, phase_shift, z):  # type: ignore[no-untyped-def]
     """Step 3 for one block: `z` becomes True where the component is on."""
     for r in range(rows.shape[0]):

@@ -18,12 +18,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
-from tinykernel.compiled import njit
+from tinykernel.compiled import inlined
 from tinykernel.hadamard import LANES
 
 WIDTH = 8
-#: Compiles a part of a step of the training.
-inlined = njit(nogil=True, error_model="numpy", forceinline=True)
 _VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
 # Numbers of two vectors that `totals` adds to those so many places on: processors shuffle within
 # halves of a vector.

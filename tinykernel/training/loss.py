@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.compiled import inlined
 from tinykernel.elementary import exp, exps, log, logs
 from tinykernel.hadamard import LANES
 from tinykernel.model.arrays import chosen_labels
-from tinykernel.training.eights import inlined
 
 _ONE = np.float32(1.0)
 _AT_ONCE = 1 << 17  # numbers, of several temperatures.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinykernel.compiled import njit
+from tinykernel.compiled import njit, part
 
 #: Rows of a factor that are taken from the others at a time; a multiple of 4.
 PANEL = 32
@@ -135,7 +135,7 @@ def tridiagonal(matrix):  # type: ignore[no-untyped-def]
     return np.ascontiguousarray(basis.T), np.diag(a).copy(), second[: n - 1]
 
 
-@njit(nogil=True, error_model="numpy")
+@part()
 def _weighed_rows(v, matrix, first):  # type: ignore[no-untyped-def]
     """Return ``v @ matrix[first:, first:]``, four rows at a time, which are contiguous."""
     out, n, rows = np.zeros(v.size), v.size, matrix[first:]

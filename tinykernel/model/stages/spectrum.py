@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.compiled import njit
+from tinykernel.compiled import inlined, njit
 from tinykernel.hadamard import run_on_rows, useful_threads
 from tinykernel.model.grid import Grid
 from tinykernel.model.proof import Range
@@ -275,7 +275,7 @@ def fourier(z, cosines):  # type: ignore[no-untyped-def]
         half *= 2
 
 
-@njit(nogil=True)
+@inlined
 def split(z, cosines, y):  # type: ignore[no-untyped-def]
     """Fill y (2, M + 1) with the transform of 2 M real samples, from that of their pairs."""
     re, im = z[0], z[1]
@@ -294,7 +294,7 @@ def split(z, cosines, y):  # type: ignore[no-untyped-def]
         y[0, n], y[1, n] = er - tr, ti - ei
 
 
-@njit(nogil=True)
+@inlined
 def log2_of(value, digits):  # type: ignore[no-untyped-def]
     """Return floor(2**digits log2(value)) of 1 to 2**32 - 1, digit by digit."""
     top = 0
@@ -309,7 +309,7 @@ def log2_of(value, digits):  # type: ignore[no-untyped-def]
     return level
 
 
-@njit(nogil=True)
+@inlined
 def band_levels(y, edges, amplitude_bits, log_bits, floor, out):  # type: ignore[no-untyped-def]
     """Fill out (n_bands,) with the levels of the windowed spectrum of y (2, M + 1)."""
     first, end = edges[0], edges[-1]

@@ -21,12 +21,12 @@ the function that Python calls.
 
 import numpy as np
 
+from tinykernel.compiled import inlined
 from tinykernel.hadamard import LANES, fwht_lanes
 from tinykernel.training.eights import (
     WIDTH,
     add,
     add_totals,
-    inlined,
     lane_parts,
     lane_products,
     load,

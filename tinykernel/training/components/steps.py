@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.compiled import njit
+from tinykernel.compiled import inlined, njit
 from tinykernel.hadamard import LANES
 from tinykernel.training.components.component_passes import (
     OUTPUT_MULTIPLE,
@@ -19,7 +19,6 @@ from tinykernel.training.components.component_passes import (
     hash_keep,
     store_group,
 )
-from tinykernel.training.eights import inlined
 from tinykernel.training.loss import loss_group
 from tinykernel.training.readouts.linear_passes import (
     gather_inputs,

@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.compiled import njit
+from tinykernel.compiled import inlined, njit
 from tinykernel.hadamard import LANES
 from tinykernel.training import eights
-from tinykernel.training.eights import add_product, inlined, lane_dot, lane_sum
+from tinykernel.training.eights import add_product, lane_dot, lane_sum
 from tinykernel.training.readouts.linear_passes import learn_group, linear_forward
 
 _ZERO, _TOP = np.float32(0), np.float32(255)

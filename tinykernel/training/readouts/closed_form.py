@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.compiled import njit
+from tinykernel.compiled import njit, part
 from tinykernel.elementary import logs
 from tinykernel.training.matrices import product, solve
 
@@ -201,7 +201,7 @@ def combined(rows, dual):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(nogil=True)
+@part()
 def _invert(matrix):  # type: ignore[no-untyped-def]
     """Put the inverse in place of a positive definite matrix, by Gauss and Jordan's sweeps."""
     n = matrix.shape[0]

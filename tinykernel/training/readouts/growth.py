@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.compiled import njit
+from tinykernel.compiled import njit, part
 from tinykernel.model.readouts.trees import MOST_THRESHOLDS
 
 _Integers = NDArray[np.int64]
@@ -177,7 +177,7 @@ def _reach(bins, feature, cut, child, leaf, out):  # type: ignore[no-untyped-def
         out[row] = leaf[k]
 
 
-@njit(nogil=True)
+@part()
 def _add_up(bins, rows, both, first, sums):  # type: ignore[no-untyped-def]
     """Add up the derivatives of rows in all bins; places are unsigned, which are not checked."""
     sums[:] = 0
@@ -188,7 +188,7 @@ def _add_up(bins, rows, both, first, sums):  # type: ignore[no-untyped-def]
             sums[first[f] + bins[row, f]] += value
 
 
-@njit(nogil=True, error_model="numpy")
+@part()
 def _best_split(sums, first, used, is_full, settings):  # type: ignore[no-untyped-def]
     """Return gain, input and cut of the best split of the rows whose sums are given."""
     l2, least, known, unit, bend_unit = settings
@@ -258,7 +258,7 @@ def _grow(bins, slope, bend, per, first, used, most_used, settings, sums, nodes,
         f, c = split[0, k], split[1, k]
         if not used[first[f] + c]:
             if n_used >= most_used:
-                best = _best_split(sums[place[k]], first, used, True, settings)
+                best = _best_split(sums[place[k]], first, used, n_used >= most_used, settings)
                 gain[k], split[0, k], split[1, k] = best
                 continue
             used[first[f] + c] = True
@@ -295,7 +295,7 @@ def _grow(bins, slope, bend, per, first, used, most_used, settings, sums, nodes,
     return n, deepest
 
 
-@njit(nogil=True)
+@part()
 def _number(nodes, rows, begin, end, reached):  # type: ignore[no-untyped-def]
     """Give the leaves their numbers in preorder, and the rows the number of their leaf."""
     pending, n_pending, number = np.zeros(nodes.shape[1], np.int64), 1, 0

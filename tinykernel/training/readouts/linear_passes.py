@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.compiled import njit
+from tinykernel.compiled import inlined, njit
 from tinykernel.hadamard import LANES
-from tinykernel.training.eights import inlined, lane_dot
+from tinykernel.training.eights import lane_dot
 from tinykernel.training.loss import loss_group
 
 
