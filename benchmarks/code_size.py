@@ -41,8 +41,7 @@ from tinykernel.measure.footprint import measure_footprint
 from tinykernel.measure.instructions import SAME
 from tinykernel.model import IntegerModel
 from tinykernel.model.answers.decision import Decision
-from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages import Components, Scale
 from tinykernel.model.stages.spectrum import LENGTHS
 
 RAW = ("float32", "float32", "uint8", "int8", "uint16", "int16", "int32")

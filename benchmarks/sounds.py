@@ -28,10 +28,7 @@ from sklearn.model_selection import GroupKFold
 from tinykernel import train
 from tinykernel.files import write_bytes_atomically
 from tinykernel.measure.report import report
-from tinykernel.model.stages.kernels import Kernels
-from tinykernel.model.stages.offset import Offset
-from tinykernel.model.stages.separable import Separable
-from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.model.stages import Kernels, Offset, Separable, Spectrum
 
 WINDOW = {
     "speech": 16000,

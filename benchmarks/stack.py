@@ -34,8 +34,7 @@ from tinykernel.codegen.targets import find_target
 from tinykernel.errors import LinkError
 from tinykernel.measure.footprint import stack_bounds
 from tinykernel.model import IntegerModel
-from tinykernel.model.answers.decision import Decision
-from tinykernel.model.answers.values import Values
+from tinykernel.model.answers import Decision, Values
 
 CORES = ("cortex-m0plus", "cortex-m4", "esp32c3", "esp8266")
 #: Columns of the table, with their levels; zig takes -Og for -O0.

@@ -5,10 +5,8 @@ from typing import Any
 import numpy as np
 
 from tests.random_fronts import model_behind, random_levels
-from tinykernel.model.grid import Grid
-from tinykernel.model.integer import IntegerModel
-from tinykernel.model.stages.convolutions import Convolutions
-from tinykernel.model.stages.dense import Dense
+from tinykernel.model import Grid, IntegerModel
+from tinykernel.model.stages import Convolutions, Dense
 
 
 def random_convolutions(

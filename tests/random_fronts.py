@@ -8,13 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.random_models import random_model, random_scaler, with_linear
-from tinykernel.model import IntegerModel, Scale
-from tinykernel.model.grid import Grid
+from tinykernel.model import Grid, IntegerModel, Scale
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages.beside import Beside
-from tinykernel.model.stages.kernels import Kernels
-from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.offset import Offset
+from tinykernel.model.stages import Beside, Kernels, Levels, Offset
 
 
 class Front(NamedTuple):

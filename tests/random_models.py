@@ -8,16 +8,11 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.hadamard import padded_dimension
-from tinykernel.model import IntegerModel, Scale
+from tinykernel.model import Grid, IntegerModel, Scale
 from tinykernel.model.answers.labels import Labels
-from tinykernel.model.grid import Grid
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.proof import choose_schedules
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.prototypes import Prototypes
-from tinykernel.model.readouts.readout import Readout
-from tinykernel.model.readouts.ternary import Ternary
-from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.readouts import Linear, Prototypes, Readout, Ternary, Trees
 from tinykernel.model.stage import Part, Stage
 from tinykernel.model.stages.components import Components
 from tinykernel.model.stages.scale import order_of

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from tests.random_fronts import model_behind, random_levels
-from tinykernel.model.grid import Grid
-from tinykernel.model.integer import IntegerModel
+from tinykernel.model import Grid, IntegerModel
 from tinykernel.model.stages.separable import Separable
 
 

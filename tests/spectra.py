@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from tests.random_fronts import local_model, model_behind, random_beside, random_signal_stage
 from tests.separable import random_separable
-from tinykernel.model import IntegerModel
-from tinykernel.model.grid import Grid
+from tinykernel.model import Grid, IntegerModel
 from tinykernel.model.stages.plane import Plane
 from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
 

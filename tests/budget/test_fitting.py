@@ -16,8 +16,7 @@ from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import BudgetError, OptionError
 from tinykernel.measure.capacity import needed_bytes, refuse_less_than_code
-from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.convolutions import Convolutions
+from tinykernel.model.stages import Components, Convolutions
 from tinykernel.papers import PaperClassifier
 
 QUICK = {"epochs": 2, "effort": "quick", "random_state": 0}

@@ -11,8 +11,7 @@ from tests.refusals import refused
 from tinykernel.codegen.description import consists_of
 from tinykernel.errors import ModelError, RangeError
 from tinykernel.model.grid import Grid
-from tinykernel.model.stages.convolutions import Convolutions
-from tinykernel.model.stages.dense import Dense
+from tinykernel.model.stages import Convolutions, Dense
 
 GRID = Grid(9, 8, 1, "uint8", 0, 255)
 

@@ -21,11 +21,9 @@ from tests.random_models import (
 )
 from tests.refusals import refused
 from tinykernel.errors import DataError, ModelError, RangeError, ShapeError
-from tinykernel.model import IntegerModel, Scale
+from tinykernel.model import Grid, IntegerModel, Scale
 from tinykernel.model.answers.labels import Labels
-from tinykernel.model.grid import Grid
-from tinykernel.model.readouts.readout import Readout
-from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.readouts import Readout, Ternary
 from tinykernel.model.stages.components import Components
 
 seeds = st.integers(0, 2**32 - 1)

@@ -5,8 +5,7 @@ import pytest
 
 from tests.random_models import random_model
 from tinykernel.model.quantization.outputs import Sums, kernel_model
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.readouts import Linear, Ternary
 from tinykernel.model.stages.components import Components
 
 

@@ -15,8 +15,7 @@ from tests.refusals import refused
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
 from tinykernel.errors import ModelError
-from tinykernel.model.answers.decision import Decision
-from tinykernel.model.answers.values import Values
+from tinykernel.model.answers import Decision, Values
 from tinykernel.model.permutation import Permutation
 from tinykernel.model.readouts import PARTS
 from tinykernel.model.stages import STAGES

@@ -2,12 +2,9 @@
 
 from tinykernel.codegen.pack.machine import weight_bits
 from tinykernel.model import IntegerModel
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.prototypes import Prototypes
-from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.readouts import Linear, Prototypes, Trees
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.kernels import Kernels
+from tinykernel.model.stages import Components, Kernels
 from tinykernel.text import count
 
 # Pieces that say what kind of model it is.

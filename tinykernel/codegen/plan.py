@@ -19,14 +19,9 @@ from tinykernel.codegen.pack.machine import pack_linear, pack_prototypes, pack_s
 from tinykernel.errors import ModelError
 from tinykernel.model.answers.decision import Decision
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.readouts import Linear, Ternary, Trees
 from tinykernel.model.readouts.prototypes import Prototypes, most_steps
-from tinykernel.model.readouts.ternary import Ternary
-from tinykernel.model.readouts.trees import Trees
-from tinykernel.model.stages.beside import Beside
-from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.dense import Dense
-from tinykernel.model.stages.offset import Offset
+from tinykernel.model.stages import Beside, Components, Dense, Offset
 
 #: Version of the macros and tables, TK_RUNTIME_FORMAT of the runtime: a model does not compile with
 #: a runtime of another one.

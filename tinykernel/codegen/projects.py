@@ -30,8 +30,7 @@ from tinykernel.coding.frames import in_numbers
 from tinykernel.errors import DataError, OptionError
 from tinykernel.files import MANIFEST, manifest, replace_folder_atomically
 from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.model.stages.frame import Frame
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages import Frame, Scale
 
 #: Options of an export that its manifest names, so that `compare` can repeat it.
 OPTIONS = ("target", "format", "version", "board", "framework", "platform", "ci", "budget")

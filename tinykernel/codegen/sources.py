@@ -20,16 +20,11 @@ from tinykernel.codegen.plan import PackedModel, pack
 from tinykernel.coding.codes import Coding
 from tinykernel.decisions.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.errors import DataError
+from tinykernel.model.answers import Events, Labels, Values
 from tinykernel.model.answers.decision import Decision, margins
-from tinykernel.model.answers.events import Events
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.answers.values import Values
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.readouts import PARTS
-from tinykernel.model.readouts.prototypes import Prototypes
-from tinykernel.model.stages import STAGES
-from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.levels import Levels
+from tinykernel.model.readouts import PARTS, Prototypes
+from tinykernel.model.stages import STAGES, Components, Levels
 from tinykernel.resources import folder, templates
 from tinykernel.text import listed
 

@@ -14,16 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import ConvertError, DataError
+from tinykernel.model import Grid, IntegerModel
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import LARGEST_SHIFT, Values, numbered_values
-from tinykernel.model.grid import Grid
-from tinykernel.model.integer import IntegerModel
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.readout import Readout
+from tinykernel.model.readouts import Linear, Readout
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages.dense import Dense
-from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages import Dense, Levels, Scale
 
 _TOP = 255  # of a level and of a unit
 _MOST = 2**31 - 1

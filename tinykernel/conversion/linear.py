@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.errors import ConvertError, DataError
+from tinykernel.model import Grid, IntegerModel
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import Values, numbered_values
-from tinykernel.model.grid import Grid
-from tinykernel.model.integer import IntegerModel
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.readout import Readout
+from tinykernel.model.readouts import Linear, Readout
 from tinykernel.model.stages.scale import Scale
 
 _MARGIN = 0.25  # of the range of an input, beyond it on both sides

@@ -9,10 +9,9 @@ from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.ensemble import Ensemble
 from tinykernel.conversion.splits import RawSplits
 from tinykernel.errors import ConvertError
+from tinykernel.model import Grid, IntegerModel
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.answers.values import LARGEST_SHIFT, Values, numbered_values
-from tinykernel.model.grid import Grid
-from tinykernel.model.integer import IntegerModel
 from tinykernel.model.readouts.readout import Readout
 from tinykernel.model.readouts.trees import LARGEST_THRESHOLDS, Trees
 

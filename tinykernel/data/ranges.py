@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.model import IntegerModel
-from tinykernel.model.stages.beside import Beside
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages import Beside, Scale
 from tinykernel.text import count, visible
 
 # Shares of the values of an input that are outside, and far outside, if the unit is another.

@@ -11,9 +11,8 @@ from tinykernel.decisions.novelty import as_levels, nearest_means, places
 from tinykernel.errors import ModelError
 from tinykernel.kinds.kind import Kind, Spec
 from tinykernel.kinds.problem import Problem
-from tinykernel.model import IntegerModel
+from tinykernel.model import Grid, IntegerModel
 from tinykernel.model.answers.labels import Labels
-from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.readouts.prototypes import Prototypes, coarse, distances
 from tinykernel.model.readouts.readout import Readout

@@ -15,8 +15,7 @@ from tinykernel.errors import TargetError
 from tinykernel.measure.footprint import FLASH_PARTS, Footprint, flash_parts
 from tinykernel.measure.instructions import SAME
 from tinykernel.model import IntegerModel
-from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.separable import Separable
+from tinykernel.model.stages import Components, Separable
 
 #: The measured sizes, by core.
 SIZES = Path(__file__).with_name("code_sizes.json")

@@ -15,9 +15,7 @@ from tinykernel.hadamard import useful_threads
 from tinykernel.model.grid import LARGEST, Grid
 from tinykernel.model.record import Record
 from tinykernel.model.stage import Part, Stage
-from tinykernel.model.stages.beside import Beside
-from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.model.stages import Beside, Scale, Spectrum
 
 # Of windows of a stream, where they have nothing more in common.
 _VALUES_AT_ONCE = 1 << 22

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tinykernel.model.answers.labels import Labels
+from tinykernel.model.answers import Labels, Values
 from tinykernel.model.answers.predictions import Predictions
-from tinykernel.model.answers.values import Values
 from tinykernel.model.proof import Range
 from tinykernel.model.record import contents
 from tinykernel.model.stage import proved

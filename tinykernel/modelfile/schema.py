@@ -8,15 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import FormatError
-from tinykernel.model import IntegerModel
-from tinykernel.model.answers.decision import Decision
-from tinykernel.model.answers.events import Events
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.answers.values import Values
-from tinykernel.model.grid import Grid
+from tinykernel.model import Grid, IntegerModel
+from tinykernel.model.answers import Decision, Events, Labels, Values
 from tinykernel.model.permutation import Permutation
-from tinykernel.model.readouts import PARTS
-from tinykernel.model.readouts.readout import Readout
+from tinykernel.model.readouts import PARTS, Readout
 from tinykernel.model.record import PLAIN, Field
 from tinykernel.model.stages import STAGES
 

@@ -13,8 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from tinykernel.checks import check_count, check_positive, thread_count
 from tinykernel.errors import OptionError
 from tinykernel.estimator.machines import MachineClassifier
-from tinykernel.model import IntegerModel, choose_schedules
-from tinykernel.model.grid import Grid
+from tinykernel.model import Grid, IntegerModel, choose_schedules
 from tinykernel.model.quantization import phases
 from tinykernel.model.quantization.outputs import Sums, kernel_model
 from tinykernel.papers.descent import TernaryProblem, learn_output

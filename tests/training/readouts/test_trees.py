@@ -10,8 +10,7 @@ from tinykernel import Classifier, Regressor, report
 from tinykernel.budget import train
 from tinykernel.errors import BudgetError, OptionError, RangeError, TinykernelError
 from tinykernel.measure.instructions import estimate_instructions, instruction_margin
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.readouts import Linear, Trees
 from tinykernel.training.readouts.forest import Aim, Forest, Room, TreeOptions
 from tinykernel.training.readouts.growth import Bins, Growth, Narrow, grow
 from tinykernel.training.readouts.trees import LinearPart, _in_integers

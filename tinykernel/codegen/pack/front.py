@@ -8,13 +8,9 @@ from numpy.typing import NDArray
 from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
 from tinykernel.codegen.pack.machine import pack_scaler
 from tinykernel.model.grid import Grid
-from tinykernel.model.stages.beside import Beside
+from tinykernel.model.stages import Beside, Levels, Plane, Separable, Spectrum
 from tinykernel.model.stages.frame import FORMATS, Frame
-from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.offset import Offset, mean_shift
-from tinykernel.model.stages.plane import Plane
-from tinykernel.model.stages.separable import Separable
-from tinykernel.model.stages.spectrum import Spectrum
 
 
 def pack_frame(stage: Frame, place: Place) -> Packed:

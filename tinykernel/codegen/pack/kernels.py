@@ -12,15 +12,9 @@ from numpy.typing import NDArray
 
 from tinykernel.codegen.definitions import declared_number, smallest_c_type
 from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
-from tinykernel.model.grid import Grid
-from tinykernel.model.integer import IntegerModel
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.prototypes import Prototypes
-from tinykernel.model.readouts.readout import Readout
-from tinykernel.model.stages.beside import Beside
-from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.kernels import Kernels
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model import Grid, IntegerModel
+from tinykernel.model.readouts import Linear, Prototypes, Readout
+from tinykernel.model.stages import Beside, Components, Kernels, Scale
 
 _PART = 48  # kernels that a sample of a stream counts, about, where there is time
 

@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 from tinykernel.codegen.pack import Code, Facts, Packed, Place, Work
 from tinykernel.codegen.pack.machine import pack_weights, weight_bits
 from tinykernel.model.grid import Grid
-from tinykernel.model.stages.convolutions import Convolutions
-from tinykernel.model.stages.dense import Dense
+from tinykernel.model.stages import Convolutions, Dense
 
 _GROUP = 4  # responses that the firmware computes together, or fewer
 _ROOM = 32  # what follows reads as many values at once

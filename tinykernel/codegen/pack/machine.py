@@ -17,11 +17,8 @@ from tinykernel.codegen.definitions import (
 from tinykernel.codegen.literals import float_literal, integer_literal
 from tinykernel.codegen.pack import Code, Facts, Work
 from tinykernel.model.grid import Grid
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.prototypes import Prototypes
-from tinykernel.model.readouts.trees import Trees
-from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.readouts import Linear, Prototypes, Trees
+from tinykernel.model.stages import Components, Scale
 
 
 def _scaler_array(

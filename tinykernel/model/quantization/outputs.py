@@ -6,17 +6,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.answers.values import Values
+from tinykernel.model.answers import Labels, Values
 from tinykernel.model.grid import Grid
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.quantization.units import ValueUnits, to_fixed_point
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.readout import Readout
-from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.model.readouts import Linear, Readout, Ternary
 from tinykernel.model.stage import Part
-from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages import Components, Scale
 
 _INT32_MAX = 2**31 - 1
 _LARGEST_MULTIPLIER = 4095

@@ -14,6 +14,23 @@ from tinykernel.model.stages.scale import Scale
 from tinykernel.model.stages.separable import Separable
 from tinykernel.model.stages.spectrum import Spectrum
 
+__all__ = [
+    "FIRST",
+    "STAGES",
+    "Beside",
+    "Components",
+    "Convolutions",
+    "Dense",
+    "Frame",
+    "Kernels",
+    "Levels",
+    "Offset",
+    "Plane",
+    "Scale",
+    "Separable",
+    "Spectrum",
+]
+
 #: Those that can stand before the levels of a signal, one in a chain.
 FIRST: tuple[type[Stage], ...] = (Spectrum, Offset)
 #: All that there are.

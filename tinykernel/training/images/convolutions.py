@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 
 from tinykernel.hadamard import run_on_rows
 from tinykernel.model.stage import Stage
+from tinykernel.model.stages import Dense, Levels, Scale
 from tinykernel.model.stages.convolutions import Convolutions, pooled
-from tinykernel.model.stages.dense import Dense
-from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.scale import Scale
 from tinykernel.training.augment import Augmentation, affine_moves
 from tinykernel.training.images import convolution_passes as passes
 from tinykernel.training.loop import SLOTS

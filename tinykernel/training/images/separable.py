@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages import Levels, Scale
 from tinykernel.model.stages.separable import MIXED, POINT, SINGLE, Separable, size_after
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images import separable_passes as passes

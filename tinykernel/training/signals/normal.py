@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from tinykernel.model.grid import Grid
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages.kernels import Kernels
-from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages import Kernels, Levels, Scale
 from tinykernel.training.readouts.counts import CountingStages
 from tinykernel.training.signals.spectrum import spectrum_within
 from tinykernel.training.signals.training import signal_scaler
