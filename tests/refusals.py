@@ -1,5 +1,6 @@
 """Refusals: errors of one sort whose message is one line."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,3 +17,9 @@ def refused(
         call(*arguments, **options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def refused_for(words: str, call: Callable[..., Any], /, *arguments: Any, **options: Any) -> None:
+    """Check that a call is refused, with a message of one line that matches the words."""
+    message = refused(TinykernelError, call, *arguments, **options)
+    assert re.search(words, message), message

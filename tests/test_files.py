@@ -76,9 +76,7 @@ def test_impossible_path_is_one_clear_line(tmp_path, name) -> None:
     """A missing folder, a folder as the file or too long a name: one line, and nothing written."""
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "out").mkdir()
-    with pytest.raises(FileError) as caught:
-        write_bytes_atomically(tmp_path / name, b"x")
-    assert "\n" not in str(caught.value)
+    refused(FileError, write_bytes_atomically, tmp_path / name, b"x")
     assert contents(tmp_path) == {"file": b""}
     if len(name) == 300:
         refused(FileError, replace_folder_atomically, tmp_path / name, {"a": b""})

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import changed
-from tests.refusals import refused
+from tests.refusals import refused, refused_for
 from tinykernel import NoveltyDetector, calibrate, export, load, save, verify
 from tinykernel.errors import ModelError, RowsError, TinykernelError
 from tinykernel.estimator import calibrate_one_class
@@ -111,8 +111,7 @@ def test_bad_input(digits, watch) -> None:
         ({"window_shape": (9, 9)}, "window_shape"),
         ({"n_prototypes": 0}, "n_prototypes"),
     ):
-        with pytest.raises(TinykernelError, match=words):
-            NoveltyDetector(**options).fit(known)
+        refused_for(words, NoveltyDetector(**options).fit, known)
     refused(RowsError, NoveltyDetector().fit, known, groups=np.zeros(len(known)))
     refused(ModelError, calibrate_one_class, _two_classes(model), known, 0.05)
     refused(ModelError, calibrate, model, known, np.full(len(known), "normal"))

@@ -9,7 +9,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tinykernel
-from tests.refusals import refused
+from tests.refusals import refused, refused_for
 from tinykernel import (
     TernaryKernelClassifier,
     TernaryKernelRegressor,
@@ -177,8 +177,7 @@ def test_a_stream_of_values(require_tool):
 )
 def test_options_are_refused(rows, options, message):
     """A wrong loss or level is one clear line."""
-    with pytest.raises(OptionError, match=message):
-        quick(**options).fit(rows[0], rows[1])
+    refused_for(message, quick(**options).fit, rows[0], rows[1])
 
 
 def test_outputs_of_other_sizes_are_refused(rows):

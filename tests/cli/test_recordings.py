@@ -203,28 +203,6 @@ def test_a_column_of_persons_is_told_if_it_is_an_input(tmp_path):
     assert "hint" not in run(*train, "--groups", "Person", "-o", tmp_path / "n.tkm").stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "expected", "status"),
-    [
-        (("--image-shape", "28x28"), "makes 784 values, but rows have 5 inputs", 1),
-        (("--window-shape", "5"), "write SAMPLESxCHANNELS", 2),
-        (("--augment", "turn:1"), "write KIND or KIND:AMOUNT", 2),
-        (("--augment", "shift:0.5"), "write KIND or KIND:AMOUNT", 2),
-        (("--set", "short=pad"), "only for recordings; give --window", 2),
-        (("--hop", "5"), "only for recordings; give --window", 2),
-        (("--set", "drop=a"), "has no columns; leave out inputs and drop", 1),
-        (("--window", "1s", "--missing", "keep"), "'keep': choose drop or error for recordings", 2),
-        (("--window", "1s", "--set", "input_type=int8"), "not an option for recordings", 2),
-    ],
-)
-def test_bad_options(work, tmp_path, options, expected, status):
-    """Options that do not fit to the data are refused before the training."""
-    assert expected in failed(
-        "train", work / "data.npz", *options, "-o", tmp_path / "m.tkm", "-q", status=status
-    )
-    assert not (tmp_path / "m.tkm").exists()
-
-
 def test_recordings_may_have_an_official_test_part(recorded, tmp_path):
     """--test takes a folder of other recordings, as a file of rows; predict names files."""
     (tmp_path / "other").mkdir()

@@ -139,10 +139,19 @@ def test_paper(data, tmp_path):
         ("--set n_components=64 --groups nobody", "has no array 'nobody'", 1),
         ("--set layout=tiny", "is not a layout", 2),
         ("--class-weight heavy", "--class-weight: must be balanced, or weights of labels", 2),
+        ("--image-shape 28x28", "makes 784 values, but rows have 5 inputs", 1),
+        ("--window-shape 5", "write SAMPLESxCHANNELS", 2),
+        ("--augment turn:1", "write KIND or KIND:AMOUNT", 2),
+        ("--augment shift:0.5", "write KIND or KIND:AMOUNT", 2),
+        ("--set short=pad", "only for recordings; give --window", 2),
+        ("--hop 5", "only for recordings; give --window", 2),
+        ("--set drop=a", "has no columns; leave out inputs and drop", 1),
+        ("--window 1s --missing keep", "'keep': choose drop or error for recordings", 2),
+        ("--window 1s --set input_type=int8", "not an option for recordings", 2),
     ],
 )
 def test_bad_values(data, tmp_path, options, expected, status):
-    """A bad value ends with one clear line and no file."""
+    """A value that is bad, or does not fit to the data, ends with one clear line and no file."""
     given = ("-o", tmp_path / "m.tkm", "-q", *options.split())
     assert expected in " ".join(failed("train", data, *given, status=status).split())
     assert not list(tmp_path.iterdir())

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tests.random_models import changed, random_model, random_raw
-from tests.refusals import refused
+from tests.refusals import refused, refused_for
 from tinykernel import load, save
 from tinykernel.decisions import calibrate
 from tinykernel.decisions.confidence import calibration_error, fit_temperature
 from tinykernel.decisions.description import calibration_in_words
 from tinykernel.decisions.shares import conformal_levels, rows_needed, upper_bound
 from tinykernel.decisions.thresholds import by_coverage, by_error
-from tinykernel.errors import ModelError, RowsError, TinykernelError
+from tinykernel.errors import ModelError, RowsError
 from tinykernel.model.answers.decision import Decision, softmax
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.record import contents
@@ -183,8 +183,7 @@ def test_a_temperature_that_makes_probabilities_worse_is_not_kept(rows, monkeypa
 def test_what_rows_cannot_promise(rows, change, words) -> None:
     """One line says what is wrong and how many rows are needed."""
     model, X, y = rows
-    with pytest.raises(TinykernelError, match=words):
-        calibrate(model, X, **({"y": y} | change))
+    refused_for(words, calibrate, model, X, **({"y": y} | change))
 
 
 def test_a_class_of_two_rows_is_calibrated(rows) -> None:

@@ -1,14 +1,13 @@
 """Novelty: what looks like no class, with a rate of false alarms that was promised."""
 
 import numpy as np
-import pytest
 
 from tests.random_models import random_model, random_raw
-from tests.refusals import refused
+from tests.refusals import refused, refused_for
 from tinykernel import calibrate, load
 from tinykernel.decisions.novelty import alarms
 from tinykernel.decisions.shares import upper_bound
-from tinykernel.errors import ModelError, OptionError, RowsError
+from tinykernel.errors import ModelError, OptionError
 from tinykernel.model.answers.decision import novelties
 from tinykernel.modelfile import save
 
@@ -34,11 +33,11 @@ def test_the_threshold_is_the_lowest_that_can_be_promised() -> None:
 
 def test_too_few_rows_are_refused() -> None:
     """The message says how many are needed; rows of few groups count as few."""
-    with pytest.raises(RowsError, match=r"298 rows are too few.* at least 299 independent"):
-        alarms(np.arange(298, dtype=np.int32), None, 0.01, 0.05)
-    alarms(np.arange(299, dtype=np.int32), None, 0.01, 0.05)
-    with pytest.raises(RowsError, match=r"of 4 groups.* without groups the promise is for"):
-        alarms(np.arange(4000, dtype=np.int32), np.arange(4000) // 1000, 0.01, 0.05)
+    rows, how = np.arange(4000, dtype=np.int32), (0.01, 0.05)
+    refused_for("298 rows are too few.* at least 299 independent", alarms, rows[:298], None, *how)
+    alarms(rows[:299], None, *how)
+    groups = rows // 1000
+    refused_for("of 4 groups.* without groups the promise is for", alarms, rows, groups, *how)
 
 
 def test_a_model_keeps_its_threshold(tmp_path) -> None:

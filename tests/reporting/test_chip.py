@@ -45,8 +45,9 @@ def _write(folder: Path, model, about=None, data=None) -> Path:
     return page
 
 
-def _is_clean(page, path: Path) -> None:
-    """Check that the page asked for nothing but itself, and that its console is silent."""
+def _opened(page, folder: Path, model, about=None, data=None) -> None:
+    """Open the page of a model; it asks for nothing but itself, and its console is silent."""
+    page.open(_write(folder, model, about, data))
     proof = page.text("#chip-proof")
     equal, of = map(int, re.findall(r"\d+", proof)[:2])
     assert equal == of > 0, proof
@@ -73,9 +74,7 @@ def test_table(open_browser, tmp_path) -> None:
     names = (HOSTILE, "speed", "kind", "load")
     model = replace(calibrated(lambda: model, "margin"), feature_names=names)
     about = {"coding": {"texts": {"kind": ["red", HOSTILE]}, "gaps": {"speed": -7.0}}}
-    page = _write(tmp_path, model, about)
-    open_browser.open(page)
-    _is_clean(open_browser, page)
+    _opened(open_browser, tmp_path, model, about)
     rows = random_raw(model, 1, 300)
     rows[:, 2] %= 2
     for row, scores in zip(rows, model.scores(rows), strict=True):
@@ -99,9 +98,7 @@ def test_many_inputs(open_browser, tmp_path) -> None:
     """A page of 1000 named inputs is small, folds them, and is proved by 300 rows all the same."""
     model = random_model(7, n_features=1000, n_classes=3, raw_dtype="float32")
     names = tuple(f"{HOSTILE}{i:030}" for i in range(1000))
-    page = _write(tmp_path, replace(model, feature_names=names))
-    open_browser.open(page)
-    _is_clean(open_browser, page)
+    _opened(open_browser, tmp_path, replace(model, feature_names=names))
     assert int(open_browser.text("#chip-proof").split()[0]) >= 900
     assert open_browser.run("document.querySelectorAll('.inputs > .field').length") == 64
     assert open_browser.text("#chip summary").startswith("192 more inputs; ")
@@ -127,9 +124,7 @@ def test_values_and_novelty(open_browser, tmp_path) -> None:
     assert f"80 % within {low:g} to {high:g}" in open_browser.text(".answer output span")
     for name, model in (("values", regression), ("novelty", novelty)):
         (folder := tmp_path / name).mkdir()
-        page = _write(folder, model)
-        open_browser.open(page)
-        _is_clean(open_browser, page)
+        _opened(open_browser, folder, model)
         rows = random_raw(model, 2, 400)
         rows = rows[np.isfinite(rows).all(axis=1)][:300]
         for row, scores in zip(rows, model.scores(rows), strict=True):
@@ -143,9 +138,7 @@ def test_values_and_novelty(open_browser, tmp_path) -> None:
 def test_image(open_browser, tmp_path) -> None:
     """A drawn stroke and a picture that is opened are resized and judged as Python does."""
     model = separable_model(1, (8, 9), (6,), (2,), n_classes=3)
-    page = _write(tmp_path, model, {"pictures": {}}, data=_labelled(model, 400))
-    open_browser.open(page)
-    _is_clean(open_browser, page)
+    _opened(open_browser, tmp_path, model, {"pictures": {}}, data=_labelled(model, 400))
     assert (
         open_browser.run(
             "JSON.parse(document.getElementById('chip-facts').textContent).vectors.rows"
@@ -196,9 +189,7 @@ def test_frame_of_a_camera(open_browser, tmp_path) -> None:
         frame = replace(model.find(Frame), pixel_format=pixel_format)
         model = replace(model, input=frame.taken, stages=(frame, *model.stages[1:]))
         (folder := tmp_path / pixel_format).mkdir()
-        page = _write(folder, model)
-        open_browser.open(page)
-        _is_clean(open_browser, page)
+        _opened(open_browser, folder, model)
         shape = (frame.height, frame.width, 3)
         pixels = np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
         Image.fromarray(pixels).save(file := folder / "frame.png")
@@ -234,9 +225,7 @@ _LIST = (
 def test_sound(open_browser, tmp_path) -> None:
     """A WAV file gives the decisions of Python at every hop; the microphone streams, too."""
     model = spectral_model(1)
-    page = _write(tmp_path, model, {"recordings": {"rate": 8000}})
-    open_browser.open(page)
-    _is_clean(open_browser, page)
+    _opened(open_browser, tmp_path, model, {"recordings": {"rate": 8000}})
     length = model.input.rows + model.delay + 310 * model.hop
     noise = np.random.default_rng(0).integers(-9000, 9000, length)
     samples = (noise * np.sin(np.arange(length) / 700)).astype("<i2")
@@ -262,9 +251,7 @@ def test_sound(open_browser, tmp_path) -> None:
 def test_windows_without_a_stream(open_browser, tmp_path) -> None:
     """A model of windows that has no hop starts, and shows its examples."""
     model = replace(local_model(random_signal_stage(13, hop=4, channels=3), 13), hop=0)
-    page = _write(tmp_path, model)
-    open_browser.open(page)
-    _is_clean(open_browser, page)
+    _opened(open_browser, tmp_path, model)
 
 
 def test_sensor(open_browser, tmp_path) -> None:
@@ -273,9 +260,7 @@ def test_sensor(open_browser, tmp_path) -> None:
     model = with_events(local_model(stage, 13), pause=0)
     about = {"recordings": {"rate": 200.0, "channels": ["x", "y", HOSTILE]}}
     about["events"] = {"curve": [{"false_alarms_an_hour": 2.0, "missed": 0.5}]}
-    page = _write(tmp_path, model, about)
-    open_browser.open(page)
-    _is_clean(open_browser, page)
+    _opened(open_browser, tmp_path, model, about)
     assert open_browser.run("document.querySelectorAll('.plot circle').length") == 1
     assert open_browser.run("document.querySelector('.tools select').value") == "m/s²"
     low, high = (np.iinfo(model.raw_dtype).min, np.iinfo(model.raw_dtype).max)
