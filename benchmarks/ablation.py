@@ -22,6 +22,7 @@ from _page import page_arguments, print_page, rendered
 from _rows import FinishedRows
 from sklearn.model_selection import train_test_split
 
+from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model.proof import choose_schedules
@@ -116,7 +117,7 @@ def rows_of(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
         _, X, _, y = train_test_split(X, y, test_size=3000, stratify=y, random_state=0)
         return X, y
     file = folder / "tables" / f"{name}.csv"
-    found = load_data(file, label=label_of(file), test_size=0)
+    found = load_data(file, Selection(label=label_of(file)), test_size=0)
     return np.asarray(found.X_train), np.asarray(found.y_train)
 
 

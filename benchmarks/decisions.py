@@ -22,6 +22,7 @@ from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 import tinykernel
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
+from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data
 from tinykernel.decisions.confidence import calibration_error
 from tinykernel.decisions.figures import error_by_coverage
@@ -84,7 +85,7 @@ def mnist(folder: Path, epochs: int) -> Case:
 
 def har_raw(folder: Path) -> Case:
     """Train on windows of most persons, with a budget of 8 KB."""
-    data = load_data(folder / "har_raw.npz", groups="group")
+    data = load_data(folder / "har_raw.npz", Selection(groups="group"))
     X, y, group = data.X_train, data.y_train, data.group_train
     parts = StratifiedGroupKFold(4, shuffle=True, random_state=0)
     kept, aside = next(parts.split(X, y, group))

@@ -23,6 +23,7 @@ from sklearn.svm import SVC, SVR
 
 import tinykernel
 from tinykernel.codegen.description import consists_of
+from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data
 
 #: Budget, number of splits, and what is judged.
@@ -45,7 +46,10 @@ def parts_of(name: str, seed: int, folder: Path) -> tuple[Any, Any, Any, Any]:
         X, y = letters()
     else:
         loaded = load_data(
-            folder / "tables" / "abalone.csv", label="Class_Rings", values=True, test_size=0
+            folder / "tables" / "abalone.csv",
+            Selection(label="Class_Rings"),
+            values=True,
+            test_size=0,
         )
         X, y = np.asarray(loaded.X_train), np.asarray(loaded.y_train, dtype=float).ravel()
     is_class = SETS[name][2] == "accuracy"

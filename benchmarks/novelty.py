@@ -25,6 +25,7 @@ from sklearn.svm import OneClassSVM
 import tinykernel
 from tinykernel.build.toolchains import find_toolchain
 from tinykernel.codegen.targets import find_target
+from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data
 from tinykernel.decisions.novelty import fit_novelty, fit_prototypes
 from tinykernel.errors import TinykernelError
@@ -185,7 +186,7 @@ def rows_of(name: str, folder: Path) -> tuple[Rows, Rows, Rows | None]:
         load = {"digits": load_digits, "wine": load_wine, "tumours": load_breast_cancer}[name]
         X, y = load(return_X_y=True)
         return X.astype(np.float32), y, None
-    data = load_data(folder / f"{name}.npz", groups="group")
+    data = load_data(folder / f"{name}.npz", Selection(groups="group"))
     return data.X_train, data.y_train, data.group_train
 
 

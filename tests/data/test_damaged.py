@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.tools import failed
 from tests.data.test_load import npz, refused, small
+from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data
 from tinykernel.errors import TinykernelError
 
@@ -155,7 +156,10 @@ def test_underscore_in_a_number_column(tmp_path) -> None:
     file = tmp_path / "a.csv"
     for cell in ("1_000", "1_0.5"):
         file.write_text(f"ax,label_\n1,a\n{cell},b\n")
-        assert load_data(file, label="label_", test_size=0).coding.texts["ax"] == ("1", cell)
+        assert load_data(file, Selection(label="label_"), test_size=0).coding.texts["ax"] == (
+            "1",
+            cell,
+        )
     file.write_text("ax,label\n1,a_1\n2,b_1\n")
     assert load_data(file, test_size=0).y_train.tolist() == ["a_1", "b_1"]
 

@@ -124,9 +124,9 @@ def test_npy_pairs(tmp_path):
     np.save(tmp_path / "other.npy", y)
     for name in ("X", "a_X"):
         assert load_data(tmp_path / f"{name}.npy").X_train.shape == (16, 3)
-    named = load_data(tmp_path / "X.npy", label=str(tmp_path / "other.npy"), test_size=0)
-    np.testing.assert_array_equal(named.y_train, y)
-    assert load_data(tmp_path / "X.npy", label="other.npy", test_size=0).X_train.shape == (20, 3)
+    for label in (str(tmp_path / "other.npy"), "other.npy"):
+        named = load_data(tmp_path / "X.npy", Selection(label=label), test_size=0)
+        np.testing.assert_array_equal(named.y_train, y)
 
 
 def test_csv(tmp_path):
@@ -143,7 +143,7 @@ def test_csv(tmp_path):
     assert data.X_train[:, 0].tolist() == [1, 2.5, 1, 2.5]
     assert data.y_train.tolist() == [0, 1, 0, 1]
     file.write_text('kind,ax\n"a, b",1\nc,2\n' * 1)
-    assert load_data(file, label="kind", test_size=0).y_train.tolist() == ["a, b", "c"]
+    assert load_data(file, Selection(label="kind"), test_size=0).y_train.tolist() == ["a, b", "c"]
 
 
 def test_what_may_be_a_mistake_is_noted(tmp_path):
@@ -157,7 +157,7 @@ def test_what_may_be_a_mistake_is_noted(tmp_path):
         rows = [f"{value:.2f},{value:.3f},ok" for value in rng.random(81).tolist()]
         rows += [f"{flow},{i},{label}" for i in range(9)]
         path.write_text("\n".join(["flow,x,state", *rows]))
-        found = load_data(path, label="state", test_size=0).notes
+        found = load_data(path, Selection(label="state"), test_size=0).notes
         assert [note[: len(begin)] for note, begin in zip(found, expected, strict=True)] == expected
 
 
@@ -228,14 +228,14 @@ def test_rows_kept_aside_are_those_of_training(tmp_path):
     """The same test size, seed and groups give exactly the rows that training held out."""
     X, y = small(60)
     file = npz(tmp_path / "a.npz", X=X, y=y, who=np.arange(60) // 6)
-    data = load_data(file, groups="who", test_size=0.2, seed=3)
-    rows = load_rows(file, groups="who", test_size=0.2, seed=3)
+    who = Selection(groups="who")
+    data, rows = (load(file, who, test_size=0.2, seed=3) for load in (load_data, load_rows))
     np.testing.assert_array_equal(rows.X, data.X_test)
     assert rows.part == "test rows (20 % held out, whole groups, seed 3)"
     other = load_rows(file, test_size=0.2, seed=3)
     assert other.part == "test rows (20 % held out, stratified, seed 3)"
     np.testing.assert_array_equal(other.X, load_data(file, test_size=0.2, seed=3).X_test)
-    assert len(load_rows(npz(tmp_path / "b.npz", X=X, y=y), groups="who").X) == 60
+    assert len(load_rows(npz(tmp_path / "b.npz", X=X, y=y), who).X) == 60
 
 
 def test_a_usual_group_is_held_out(tmp_path):
@@ -244,7 +244,7 @@ def test_a_usual_group_is_held_out(tmp_path):
     X, y = small(150)[0], np.where(group == 2, 1, np.arange(150) % 3)
     file = npz(tmp_path / "a.npz", X=X, y=y, who=group)
     for seed in range(4):
-        held = load_data(file, groups="who", test_size=0.2, seed=seed).y_test
+        held = load_data(file, Selection(groups="who"), test_size=0.2, seed=seed).y_test
         assert np.unique(held).size == 3
 
 
@@ -253,9 +253,10 @@ def test_groups_of_two_dimensions_are_refused(tmp_path):
     X, y = small(20)
     file = npz(tmp_path / "a.npz", X=X, y=y)
     expected = "20 rows but groups of shape (20, 3); give one per row"
-    assert expected in refused(file, groups="X")
+    assert expected in refused(file, selection=Selection(groups="X"))
     np.save(tmp_path / "g_X.npy", X)
-    assert "save X, y and who in an .npz" in refused(tmp_path / "g_X.npy", groups="who")
+    who = Selection(groups="who")
+    assert "save X, y and who in an .npz" in refused(tmp_path / "g_X.npy", selection=who)
 
 
 def test_tables_with_and_without_labels(tmp_path):
@@ -367,7 +368,7 @@ def test_label_column_that_is_not_there(tmp_path):
     """A wrong --label lists the columns, shortened where there are many."""
     file = tmp_path / "a.csv"
     file.write_text(",".join(f"c{i}" for i in range(50)) + "\n")
-    message = refused(file, label="activity")
+    message = refused(file, selection=Selection(label="activity"))
     assert "no column called 'activity'" in message
     assert message.endswith(", ...")
     assert len(message.replace(str(file), "")) < 160
@@ -460,5 +461,5 @@ def test_missing_labels_of_npy(tmp_path):
     np.save(tmp_path / "readings.npy", small()[0])
     assert "y.npy" in refused(tmp_path / "X.npy")
     assert "--label" in refused(tmp_path / "readings.npy")
-    assert "--label" in refused(tmp_path / "X.npy", label="none.npy")
+    assert "--label" in refused(tmp_path / "X.npy", selection=Selection(label="none.npy"))
     assert load_rows(tmp_path / "readings.npy").y is None

@@ -130,7 +130,7 @@ def test_decimal_commas_are_numbers_beside_points_elsewhere(tmp_path, below):
     """A point in a dropped column, of groups or of a row without a label decides nothing."""
     rows = [["0,5", "1.2", "3.1", "1,5"], ["2", "7.4", "4.2", "2,5"]] * 5
     file = table(tmp_path / "a.csv", ["x", "b", "who", "label"], rows + below, ";")
-    found = load_data(file, groups="who", selection=Selection(drop=("b",)), test_size=0)
+    found = load_data(file, Selection(drop=("b",), groups="who"), test_size=0)
     assert found.X_train.ravel().tolist() == [0.5, 2] * 5
     assert found.y_train[:2].tolist() == ["1.5", "2.5"]
 

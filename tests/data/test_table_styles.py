@@ -10,6 +10,7 @@ import pytest
 from tests.cli.tools import failed, succeeded
 from tests.data.test_selection import TINY
 from tinykernel import load
+from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data, load_rows
 from tinykernel.errors import DataError
 
@@ -177,7 +178,7 @@ def test_totals_without_a_group_are_left_out(tmp_path):
     cells = [[*row, f"p{i % 6}"] for i, row in enumerate(rows())]
     table = tmp_path / "t.csv"
     table.write_text(text((*_HEADER, "person"), [*cells, ["9", "9", "", ""]]))
-    dataset = load_data(table, label="label", groups="person")
+    dataset = load_data(table, Selection(label="label", groups="person"))
     assert len(dataset.X_train) + len(dataset.X_test) == 60
 
 
@@ -186,4 +187,4 @@ def test_a_row_without_a_group_is_counted_apart(tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("x,who,label\n1,a,no\n2,a,\n3,,yes\n4,b,no\n")
     with pytest.raises(DataError, match=r"row 3 \(line 4\), column 'who': the group"):
-        load_data(table, groups="who")
+        load_data(table, Selection(groups="who"))

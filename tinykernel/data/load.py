@@ -21,15 +21,15 @@ from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.data.pictures import PictureReading, read_pictures
 from tinykernel.errors import DataError, OptionError, RowsError
 
+_ALL = Selection()
+
 
 def load_data(
     path: str | os.PathLike[str],
+    selection: Selection = _ALL,
     *,
-    label: str | None = None,
-    groups: str | None = None,
     test_size: float = 0.2,
     seed: int = 0,
-    selection: Selection | None = None,
     input_type: str | None = None,
     values: bool = False,
     pictures: PictureReading | None = None,
@@ -38,26 +38,22 @@ def load_data(
 
     A file without a test part is split by ``sklearn.model_selection.train_test_split(...,
     test_size=test_size, stratify=y, random_state=seed)``, with at least as many test rows as
-    classes; with `groups` by the first part of ``StratifiedGroupKFold(round(1 / test_size),
+    classes; with groups by the first part of ``StratifiedGroupKFold(round(1 / test_size),
     shuffle=True, random_state=seed)``; values at random. A `test_size` of 0 holds out none.
 
-    `label` and `groups` name columns of a table, arrays of an ``.npz``, or ``.npy`` files.
     `input_type` is that of the inputs, by default as in the file; a table of whole numbers, even if
     written as 3.0, holds integers. With `values` the labels are numbers to predict. Arrays of more
     than two dimensions are flattened in row-major order.
     """
     if not 0 <= test_size < 1:
         raise OptionError(f"test size must be at least 0 and below 1, got {test_size}")
-    selection = selection or Selection()
     if pictures is not None or is_pictures(path):
         parts = read_pictures(path, pictures or PictureReading(), to_train=True)
         assert parts.train is not None
         return _dataset(parts, selection, values, test_size, seed, parts.train.group is not None)
     file = find_data(path)
-    parts = read_parts(
-        file, label=label, labels_needed=True, groups=groups, selection=selection, in_pieces=True
-    )
-    dataset = _dataset(parts, selection, values, test_size, seed, groups is not None)
+    parts = read_parts(file, selection, labels_needed=True, in_pieces=True)
+    dataset = _dataset(parts, selection, values, test_size, seed, selection.groups is not None)
     return _typed(dataset, input_type)
 
 
@@ -169,15 +165,13 @@ def _check_type(data: Dataset, input_type: str, limits: tuple[int, int] | None) 
 
 def load_rows(
     path: str | os.PathLike[str],
+    selection: Selection = _ALL,
     *,
-    label: str | None = None,
-    groups: str | None = None,
     n_features: int | None = None,
     feature_names: Sequence[str] | None = None,
     classes: Sequence[object] | None = None,
     test_size: float | None = None,
     seed: int = 0,
-    selection: Selection | None = None,
     values: bool = False,
     keep_all: bool = False,
     pictures: PictureReading | None = None,
@@ -197,15 +191,9 @@ def load_rows(
     else:
         file = find_data(path)
         parts = read_parts(
-            file,
-            label=label,
-            labels_needed=False,
-            n_features=n_features,
-            groups=groups,
-            selection=selection,
-            keep_all=keep_all,
+            file, selection, labels_needed=False, n_features=n_features, keep_all=keep_all
         )
-        selection, by_group = selection or Selection(), groups is not None
+        by_group = selection.groups is not None
         part = _complete(parts.any_part, feature_names, n_features, selection, values)
         y = part.y
         if y is not None and classes is not None:
@@ -226,7 +214,7 @@ def load_inputs(file: Path, names: Sequence[str] = ()) -> NDArray[Any]:
 
     If a table has columns of all `names`, it is these, in their order. Missing values stay NaN.
     """
-    parts = read_parts(file, label=None, labels_needed=False, keep_all=True)
+    parts = read_parts(file, _ALL, labels_needed=False, keep_all=True)
     part = faults.checked_part(parts.train or parts.any_part, gaps=True)
     columns = part.columns or ()
     if not names or not set(names) <= set(columns):

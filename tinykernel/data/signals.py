@@ -50,16 +50,13 @@ class NormalRows:
     notes: tuple[str, ...] = ()  # changes to the rows, one line each.
 
 
-def normal_rows(
-    path: str | os.PathLike[str], *, label: str | None, groups: str | None, selection: Selection
-) -> NormalRows:
+def normal_rows(path: str | os.PathLike[str], selection: Selection) -> NormalRows:
     """Load all rows of a file; labels are optional, but several classes are refused."""
     file = find_data(path)
-    parts = read_parts(
-        file, label=label, labels_needed=False, groups=groups, selection=selection, keep_all=True
-    )
+    parts = read_parts(file, selection, labels_needed=False, keep_all=True)
     part = parts.train or parts.any_part
-    _refuse_lacking(file, {label: part.y, groups: part.group}, part.columns)
+    wanted = {selection.label: part.y, selection.groups: part.group}
+    _refuse_lacking(file, wanted, part.columns)
     notes = part.notes
     if selection.inputs is None and part.columns is not None:
         part, column_notes = without_needless(part)

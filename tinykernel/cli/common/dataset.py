@@ -206,8 +206,8 @@ def _tables(
         parameters["hop"] = int(hop)
     dataset = load_data(
         options["data"],
-        **{name: options[name] for name in ("label", "groups", "input_type")},
-        selection=selection_of(options),
+        selection_of(options),
+        input_type=options["input_type"],
         values=options["task"] == "numbers",
         **split,
     )
@@ -266,11 +266,12 @@ def groups_hint(dataset: Dataset) -> str:
 
 
 def selection_of(options: Mapping[str, Any]) -> Selection:
-    """Return the columns to use of a table."""
+    """Return what to take from a file as labels, groups and inputs."""
     from tinykernel.data.formats.tables import Selection
 
     inputs = tuple(options["inputs"]) if options["inputs"] else None
-    return Selection(inputs, tuple(options["drop"] or ()), options["missing"])
+    names = {name: options[name] for name in ("missing", "label", "groups")}
+    return Selection(inputs, tuple(options["drop"] or ()), **names)
 
 
 def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset) -> Rows:
@@ -288,12 +289,10 @@ def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset) -> Rows:
         pictures = pictures_of({**options, "data": file, "image_shape": shape})
     rows = load_rows(
         file,
-        label=options["label"],
-        groups=options["groups"],
+        replace(selection_of(options), inputs=inputs, drop=(), coding=dataset.coding),
         n_features=dataset.X_train.shape[1],
         feature_names=dataset.columns,
         classes=None if values else sorted(set(dataset.y_train.tolist())),
-        selection=replace(selection_of(options), inputs=inputs, drop=(), coding=dataset.coding),
         values=values,
         pictures=pictures,
     )

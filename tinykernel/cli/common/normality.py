@@ -86,8 +86,7 @@ def _rows(options: Mapping[str, Any]) -> NormalRows:
         raise misuse("--missing", "not an option for rows of one class; leave it out")
     if options["hop"] is not None:
         raise misuse("--hop", "only for recordings; give --window")
-    names = {name: options[name] for name in ("label", "groups")}
-    return normal_rows(data, selection=selection_of(options), **names)
+    return normal_rows(data, selection_of(options))
 
 
 def _fitted(

@@ -52,8 +52,8 @@ class ModelFile:
         more = {"recordings": cutting | {"label": label}} if isinstance(cutting, dict) else {}
         return replace(self, label=label, about=self.about | more)
 
-    def names(self, data: str) -> dict[str, Any]:
-        """Return label, groups and selection as parameters of `load_rows`, as in the training."""
+    def taken_from(self, data: str) -> dict[str, Any]:
+        """Return the parameters of `load_rows` by which DATA are read as in the training."""
         from tinykernel.coding.codes import Coding
         from tinykernel.data.formats.tables import Selection
 
@@ -61,19 +61,18 @@ class ModelFile:
             return {"pictures": self.pictures() if is_pictures(data) else None}
         file = find_data(data)
         # The label of an .npy is a file, for the training rows alone.
-        has_names = file.suffix.lower() != ".npy" or file.name == self.data
+        is_its_own = file.suffix.lower() != ".npy" or file.name == self.data
         inputs, missing = map(self.about.get, ("inputs", "missing"))
         is_table = file.suffix.lower() not in (".npz", ".npy")
         is_named = is_table and isinstance(inputs, list) and all(isinstance(n, str) for n in inputs)
-        return {
-            "label": self.label if has_names else None,
-            "groups": self.groups if has_names else None,
-            "selection": Selection(
-                inputs=tuple(inputs) if is_named and inputs else None,
-                missing=missing if missing in ("keep", "drop", "error") else None,
-                coding=Coding.read(self.about.get("coding")),
-            ),
-        }
+        selection = Selection(
+            inputs=tuple(inputs) if is_named and inputs else None,
+            missing=missing if missing in ("keep", "drop", "error") else None,
+            coding=Coding.read(self.about.get("coding")),
+            label=self.label if is_its_own else None,
+            groups=self.groups if is_its_own else None,
+        )
+        return {"selection": selection}
 
     def pictures(self) -> PictureReading | None:
         """Return how pictures are read for the model; None for other models."""
@@ -266,7 +265,7 @@ def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bo
     else:
         rows = load_rows(
             data,
-            **file.names(data),
+            **file.taken_from(data),
             n_features=integer.n_inputs,
             feature_names=integer.feature_names,
             classes=integer.classes or None,
@@ -297,8 +296,10 @@ def training_part(file: ModelFile, data: str, test_size: float = 0.0, seed: int 
     cut = recordings_for(file, data)
     if cut is not None:
         return as_dataset(cut, test_size, seed)
-    names = file.names(data) | ({} if test_size else {"groups": None})
-    return load_data(data, test_size=test_size, seed=seed, values=file.model.is_regressor, **names)
+    how = file.taken_from(data)
+    if not test_size and "selection" in how:
+        how["selection"] = replace(how["selection"], groups=None)
+    return load_data(data, test_size=test_size, seed=seed, values=file.model.is_regressor, **how)
 
 
 def own_training(file: ModelFile, data: str) -> Dataset | None:

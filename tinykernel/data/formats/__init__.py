@@ -16,32 +16,28 @@ FORMATS = (".npz", ".npy", ".csv", ".tsv", ".parquet")
 
 def read_parts(
     path: Path,
+    selection: Selection,
     *,
-    label: str | None,
     labels_needed: bool,
     n_features: int | None = None,
-    groups: str | None = None,
-    selection: Selection | None = None,
     in_pieces: bool = False,
     keep_all: bool = False,
 ) -> Parts:
     """Read an existing data file by its suffix.
 
-    `label` and `groups` name columns of tables or arrays of an .npz; `label` may be a file beside
-    an .npy. If labels are not needed, both may be missing. If a table has `n_features` columns,
+    If labels are not needed, labels and groups may be missing. If a table has `n_features` columns,
     none is the label. With `in_pieces` many rows stay in a file, as `numpy.memmap`. With
     `keep_all` rows without a label stay, and labels are then ignored.
     """
     suffix = path.suffix.lower()
-    selection = selection or Selection()
     if selection.names_columns and suffix in (".npz", ".npy"):
         raise OptionError(f"{path}: has no columns; leave out inputs and drop, or give a table")
-    chooser = ColumnChooser(path, label, labels_needed, n_features, groups, selection, keep_all)
+    chooser = ColumnChooser(path, selection, labels_needed, n_features, keep_all)
     try:
         if suffix == ".npz":
-            return read_npz(path, label, labels_needed, groups, in_pieces)
+            return read_npz(path, selection, labels_needed, in_pieces)
         if suffix == ".npy":
-            return read_npy(path, label, labels_needed, groups, in_pieces)
+            return read_npy(path, selection, labels_needed, in_pieces)
         if suffix in (".csv", ".tsv"):
             return Parts(part_of(read_table(path, chooser.known), chooser), None)
         if suffix == ".parquet":

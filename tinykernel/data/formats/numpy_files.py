@@ -16,7 +16,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from tinykernel import stored
-from tinykernel.data.formats.tables import FilePart, Parts
+from tinykernel.data.formats.tables import FilePart, Parts, Selection
 from tinykernel.errors import DataError, FormatError, ShapeError
 from tinykernel.text import similar
 
@@ -89,22 +89,19 @@ def npz_array(path: Path, archive: Any, key: str, in_pieces: bool = False) -> An
         return _array(path, key, stream, archive.zip.getinfo(member).file_size, in_pieces)
 
 
-def read_npz(
-    path: Path, label: str | None, needed: bool, groups: str | None, in_pieces: bool = False
-) -> Parts:
+def read_npz(path: Path, selection: Selection, needed: bool, in_pieces: bool = False) -> Parts:
     """Read X_train, y_train, X_test, y_test, or X and y, in any case."""
     with open_npz(path) as archive:
         names = {key.lower() for key in archive.files}
-        for name in (label, groups):
+        for name in (selection.label, selection.groups):
             if needed and name is not None and name.lower() not in names:
                 hint = f"{similar(name, archive.files, repr)} it holds".lstrip()
                 raise DataError(f"{path}: has no array {name!r}; {hint} {', '.join(archive.files)}")
-        return _npz_parts(path, archive, label, groups, in_pieces)
+        return _npz_parts(path, archive, selection, in_pieces)
 
 
-def _npz_parts(
-    path: Path, archive: Any, label: str | None, groups: str | None, in_pieces: bool
-) -> Parts:
+def _npz_parts(path: Path, archive: Any, selection: Selection, in_pieces: bool) -> Parts:
+    groups = (selection.groups or "").lower()
     keys = {key.lower(): key for key in archive.files}
 
     def get(*names: str, in_pieces: bool = False) -> Any:
@@ -119,13 +116,13 @@ def _npz_parts(
         if beside is not None:
             X = _with_numbers(path, X, beside)
         group = get(f"group{suffix}", f"groups{suffix}")
-        if groups is not None and groups.lower() in keys and suffix != "_test":
+        if groups in keys and suffix != "_test":
             group = get(groups)
         n_numbers = 0 if beside is None else beside[:1].size
         return FilePart(path, keys[f"x{suffix}"], X, get(labels), group, beside=n_numbers)
 
     test = part("_test", "y_test")
-    train = part("_train", "y_train") or part("", label or "y")
+    train = part("_train", "y_train") or part("", selection.label or "y")
     if train is None and test is None:
         raise DataError(
             f"{path}: needs the arrays X_train, y_train, X_test, y_test or X, y; "
@@ -161,11 +158,12 @@ def _label_file(path: Path) -> Path | None:
 
 
 def read_npy(
-    path: Path, label: str | None, labels_needed: bool, groups: str | None, in_pieces: bool = False
+    path: Path, selection: Selection, labels_needed: bool, in_pieces: bool = False
 ) -> Parts:
     """Read an array and its labels."""
-    if groups is not None:
-        raise DataError(f"{path}: has no groups; save X, y and {groups} in an .npz")
+    label = selection.label
+    if selection.groups is not None:
+        raise DataError(f"{path}: has no groups; save X, y and {selection.groups} in an .npz")
 
     def load(file: Path, in_pieces: bool = False) -> Any:
         with file.open("rb") as stream:

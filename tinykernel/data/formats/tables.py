@@ -17,7 +17,7 @@ from tinykernel.text import listed, similar, visible
 
 @dataclass(frozen=True)
 class Selection:
-    """Columns to take from a table, and the treatment of missing values."""
+    """What to take from a file as labels, groups and inputs, and how to treat missing values."""
 
     inputs: tuple[str, ...] | None = None  # columns in this order; else all but label and groups
     drop: tuple[str, ...] = ()  # columns to ignore
@@ -25,6 +25,9 @@ class Selection:
     # tables and "error" otherwise.
     missing: str | None = None
     coding: Coding | None = None  # of an earlier training
+    # Columns of a table, arrays of an ``.npz``, or files beside an ``.npy``.
+    label: str | None = None
+    groups: str | None = None
 
     def __post_init__(self) -> None:
         """Check the choice."""
@@ -105,18 +108,17 @@ class ColumnChooser:
     """Finds the columns of labels, groups and inputs of a table."""
 
     path: Path
-    label: str | None
+    selection: Selection
     needed: bool
-    n_features: int | None
-    groups: str | None = None
-    selection: Selection = field(default_factory=Selection)
+    n_features: int | None = None
     keep_all: bool = False
     other_way: str = ""  # to name the labels, than by their column
 
     @property
     def known(self) -> tuple[str, ...]:
         """Names that the header should have."""
-        names = (self.label, self.groups, *(self.selection.inputs or ()), *self.selection.drop)
+        chosen = self.selection
+        names = (chosen.label, chosen.groups, *(chosen.inputs or ()), *chosen.drop)
         return tuple(name for name in names if name is not None)
 
     @property
@@ -127,11 +129,12 @@ class ColumnChooser:
 
     def positions(self, columns: Sequence[str]) -> tuple[int | None, int | None, list[int]]:
         """Return the positions of labels and groups (None without), and of inputs."""
-        group = None if self.groups is None else self._named(self.groups, columns)
+        groups = self.selection.groups
+        group = None if groups is None else self._named(groups, columns)
         label = self._label(columns, group)
         if group is not None and label == group:
             raise DataError(
-                f"{self.path}: column {self.groups!r} is label and group; choose another --groups"
+                f"{self.path}: column {groups!r} is label and group; choose another --groups"
             )
         others = [position for position in (label, group) if position is not None]
         return label, group, self.selection.positions(self.path, columns, others)
@@ -147,8 +150,8 @@ class ColumnChooser:
         return alike[0]
 
     def _label(self, columns: Sequence[str], group: int | None) -> int | None:
-        if self.label is not None:
-            return self._named(self.label, columns)
+        if self.selection.label is not None:
+            return self._named(self.selection.label, columns)
         taken = {*self.selection.drop, *(self.selection.inputs or ())}
         places = [
             i

@@ -16,7 +16,7 @@ from tinykernel.data.columns import is_time_name
 from tinykernel.data.formats.delimited import TextTable, read_table
 from tinykernel.data.formats.numpy_files import npz_array, open_npz
 from tinykernel.data.formats.parquet import ArrowTable, parquet_table
-from tinykernel.data.formats.tables import ColumnChooser
+from tinykernel.data.formats.tables import ColumnChooser, Selection
 from tinykernel.data.paths import RECORDINGS, SOUNDS, data_folder, files_with, find_data
 from tinykernel.data.recordings.labels import (
     NO_SPAN,
@@ -204,10 +204,8 @@ def _read(path: Path, reading: Reading, samples: bool) -> Columns:
             return _from_sound(path, reading, samples)
         chooser = ColumnChooser(
             path,
-            reading.label,
+            Selection(label=reading.label, groups=reading.groups),
             reading.labels_needed,
-            None,
-            reading.groups,
             other_way=", or where they are in the path, as in --name '{label}'",
         )
         if suffix in (".csv", ".tsv"):
