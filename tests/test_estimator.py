@@ -14,13 +14,21 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.refusals import refused_for
-from tinykernel import Classifier, TernaryKernelClassifier, load, progress, save, train
-from tinykernel.model import IntegerModel
-from tinykernel.model.readouts.ternary import Ternary
+from tinykernel import (
+    Classifier,
+    Regressor,
+    TernaryKernelClassifier,
+    TernaryKernelRegressor,
+    load,
+    progress,
+    save,
+    train,
+)
+from tinykernel.model import IntegerModel, as_integer_model
 from tinykernel.model.stages.components import Components
+from tinykernel.papers import PaperClassifier
 from tinykernel.training.options import TrainerOptions
-
-NAMES = TernaryKernelClassifier().get_params()
+from tinykernel.training.options.regression import RegressorOptions
 
 
 def quick(**parameters):
@@ -29,8 +37,13 @@ def quick(**parameters):
     return TernaryKernelClassifier(**chosen | parameters)
 
 
-def weights(model):
-    return model.machine_.find(Ternary).weights.tobytes()
+def paper(**parameters):
+    """Make a classifier of the paper's method that trains in milliseconds."""
+    chosen = {"n_components": 64, "regularization": 0.1, "random_state": 0}
+    return PaperClassifier(**chosen | parameters)
+
+
+of_both = pytest.mark.parametrize("make", [quick, paper])
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +60,21 @@ def test_check_estimator(estimator, check):
     check(estimator)
 
 
-def test_every_option_is_documented_and_a_parameter():
+@pytest.mark.parametrize(
+    ("options", "estimator", "machine"),
+    [
+        (TrainerOptions, Classifier, TernaryKernelClassifier),
+        (RegressorOptions, Regressor, TernaryKernelRegressor),
+    ],
+)
+def test_every_option_is_documented_and_a_parameter(options, estimator, machine):
     """Protects the one list of options: parameters, docstring and defaults follow from it."""
-    for name in {each.name for each in dataclasses.fields(TrainerOptions)}:
-        assert name in Classifier().get_params()
-        assert f"\n    {name} : " in Classifier.__doc__
-    assert set(NAMES) < set(Classifier().get_params())
+    names = {field.name for field in dataclasses.fields(options)}
+    assert names <= estimator().get_params().keys()
+    assert all(f"\n    {name} : " in estimator.__doc__ for name in names)
+    assert machine().get_params().keys() < estimator().get_params().keys()
+    own = machine().get_params().keys() & {"class_weight", "loss"}
+    assert own == {"class_weight" if estimator is Classifier else "loss"}
 
 
 def test_a_wrong_name_is_answered_with_the_right_one():
@@ -120,11 +142,12 @@ def test_a_share_of_the_rows_chooses_the_epoch(rows):
     assert first.machine_ == second.machine_
 
 
-def test_threads_and_seed(rows):
+@of_both
+def test_threads_and_seed(rows, make):
     """Protects reproducibility: threads change nothing, the seed changes everything."""
     X, y, _, _ = rows
     first, second, other = (
-        quick(n_components=96, epochs=4, n_jobs=jobs, random_state=seed).fit(X, y).quantize()
+        make(n_components=96, n_jobs=jobs, random_state=seed).fit(X, y).quantize()
         for jobs, seed in ((1, 0), (2, 0), (2, 1))
     )
     assert first == second != other
@@ -172,16 +195,18 @@ def test_ctrl_c_before_there_is_a_model(rows, monkeypatch):
     assert set(model.predict(X)) == {"a", "b", "c"}
 
 
-def test_quantize_is_cached_and_not_pickled():
+@of_both
+def test_quantize_is_cached_and_not_pickled(make):
     """Protects quantize(): one object until the next fit, which predicts, not pickled."""
     X, y = load_iris(return_X_y=True)
-    model = quick().fit(X, y)
+    model = make().fit(X, y)
     integer = model.quantize()
     assert isinstance(integer, IntegerModel)
-    assert model.quantize() is integer
+    assert as_integer_model(model) is model.quantize() is integer
     data = pickle.dumps(model)
     assert b"_quantized" not in data
     copy = pickle.loads(data)
+    assert copy.quantize() == integer
     assert np.array_equal(copy.predict(X), model.predict(X))
     assert np.array_equal(integer.predict(X), model.predict(X))
     assert model.fit(X, y).quantize() is not integer
@@ -214,22 +239,27 @@ def test_weights_of_rows_and_classes_matter():
     plain = quick().fit(X, y)
     balanced = quick(class_weight="balanced").fit(X, y)
     by_dict = quick(class_weight={0.0: 0.55, 1.0: 5.5}).fit(X, y)
-    by_row = quick().fit(X, y, sample_weight=np.where(y == 1, 5.5, 0.55))
-    recall = [np.mean(m.predict(X[400:]) == 1) for m in (plain, balanced, by_dict, by_row)]
+    weight = np.where(y == 1, 5.5, 0.55)
+    others = quick().fit(X, y, sample_weight=weight), paper().fit(X, y)
+    models = plain, balanced, by_dict, *others, paper().fit(X, y, sample_weight=weight)
+    recall = [np.mean(model.predict(X[400:]) == 1) for model in models]
     assert recall[1] > recall[0] + 0.2
     assert recall[1] == recall[2] == recall[3]
+    assert recall[5] > recall[4] + 0.2
 
 
-@pytest.mark.parametrize("n_features", [1, 33, 2048])
+@pytest.mark.parametrize("n_features", [1, 33, 100, 2048])
 def test_numbers_of_inputs(n_features):
-    """Protects padding: 1 to 2048 inputs, p smaller and larger than d."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(120, n_features))
+    """Protects padding: 1 to 2048 inputs, p smaller and larger than d, and not more than that."""
+    X = np.random.default_rng(0).normal(size=(120, n_features))
     y = (X[:, 0] > 0).astype(int)
     X[:, 0] *= 3 * np.sqrt(n_features)
-    model = quick(n_components=64, epochs=20).fit(X, y)
-    assert model.machine_.find(Components).row_kept.sum() <= 64
-    assert n_features > 1 or model.score(X, y) > 0.8
+    moved = X + y[:, None]
+    learned, drawn = quick(n_components=64, epochs=20).fit(X, y), paper().fit(moved, y)
+    for model in (learned, drawn):
+        assert model.machine_.find(Components).row_kept.sum() <= 64
+    assert n_features > 1 or learned.score(X, y) > 0.8
+    assert n_features > 100 or drawn.score(moved, y) > 0.8
 
 
 @pytest.mark.parametrize("effort", ["quick", "normal"])
@@ -239,6 +269,7 @@ def test_smallest_sets(effort):
     for rows in (slice(None), slice(None, None, 2)):
         model = quick(n_components=32, epochs=2, effort=effort).fit(X[rows], y[rows])
         assert model.classes_.tolist() == ["a", "b", "c"]
+        assert paper().fit(X[rows], y[rows]).predict(X[rows]).tolist() == y[rows].tolist()
     assert not model.trials_
 
 
@@ -308,6 +339,54 @@ def test_wrong_parameters(rows, parameters, message):
     """Protects the user: one line that names the parameter and what it may be."""
     model = Classifier(**{"effort": "quick", "random_state": 0} | parameters)
     refused_for(message, model.fit, rows[0][:50], rows[1][:50])
+
+
+@pytest.mark.parametrize(
+    ("options", "shape", "message"),
+    [
+        ({"window_shape": (5, 2)}, (40, 9), "window_shape: 5 x 2 makes 10 values"),
+        ({"window_shape": (8, 2)}, (40, 16), "windows of 8 samples are too short"),
+        ({"image_shape": (2, 8)}, (40, 16), "image_shape: images of 2 x 8; give 4 to 192 rows"),
+        ({"image_shape": (4, 4), "window_shape": (8, 2)}, (40, 16), "give one of them"),
+        ({"augment": {"affine": 1}}, (40, 16), "affine is not for rows"),
+        ({"augment": {"flip": 2}, "image_shape": (4, 4)}, (40, 16), "flip.*from 0 to 1"),
+        ({"augment": {"rotate": 0.1}}, (40, 16, 4), "rotate turns three channels at a time"),
+        ({"n_kernels": 4}, (40, 16), "n_kernels: give signals"),
+        ({"sigma": 2.0}, (40, 32, 2), "sigma: only for components"),
+        ({"epochs": 9, "model": "kernels"}, (40, 32, 2), "epochs: not an option of signals"),
+        ({"sigma": 2.0, "image_shape": (4, 4)}, (40, 16), "sigma: only for components"),
+        ({"model": "linear", "sigma": 0.2}, (40, 16), "sigma: only for components"),
+        ({"hop": 4}, (40, 16), "hop: give signals"),
+        ({"spectrum": "on"}, (40, 16), "spectrum: give signals"),
+        ({"model": "linear", "linear": "off"}, (40, 16), "opposite of model=linear"),
+        (
+            {"image_shape": (4, 4), "n_components": 64},
+            (40, 16),
+            "n_components: only for components",
+        ),
+        ({"n_components": 0}, (40, 16), 'give model="linear"'),
+        ({"n_channels": 4}, (40, 16), "only for convolutions"),
+        ({"model": "kernels"}, (40, 16), "kernels is not for tables; give components"),
+        ({"model": "trees", "image_shape": (4, 4)}, (40, 16), "give chains, separable"),
+        ({"window_shape": (8, 2)}, (40, 9, 2), "but"),
+        ({"image_shape": (4, 256), "n_channels": 2}, (40, 1024), "give 4 to 192 rows"),
+        ({"n_kernels": 4, "image_shape": (4, 4)}, (40, 16), "n_kernels: give signals"),
+        ({"model": "chains"}, (8, 16), "chains is not for tables"),
+        ({"model": "chains", "image_shape": (3, 32)}, (8, 96), "give 4 to 96 rows"),
+        ({"model": "chains", "image_shape": (8, 8, 4)}, (8, 256), "take one"),
+        ({"n_channels": 257, "image_shape": (16, 16)}, (8, 256), "give at most 256"),
+        ({"model": "separable"}, (8, 3, 20, 1), "give 4 to 192 rows and columns"),
+        ({"model": "separable"}, (8, 12, 12, 17), "take up to 16"),
+        ({"window_shape": (64, 1), "beside": 1}, (60, 66), "64 values and 1 beside, but rows"),
+        ({"image_shape": (11, 6), "beside": 2}, (60, 66), "beside: give signals"),
+        ({"beside": 2}, (60, 66), "beside: give signals"),
+    ],
+)
+def test_options_that_do_not_fit_the_rows(options, shape, message):
+    """Protects that no option is ignored and every shape is checked."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 200, shape).astype(np.uint8), np.arange(shape[0]) % 2
+    refused_for(message, Classifier(**options).fit, X, y)
 
 
 @pytest.mark.parametrize(

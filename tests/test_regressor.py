@@ -1,6 +1,5 @@
 """The regressor: scikit-learn's conventions, fixed point, the C, and what it refuses."""
 
-import dataclasses
 import pickle
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import tinykernel
 from tests.refusals import refused, refused_for
 from tinykernel import (
-    TernaryKernelClassifier,
     TernaryKernelRegressor,
     export,
     load,
@@ -20,9 +18,6 @@ from tinykernel import (
     verify,
 )
 from tinykernel.errors import OptionError, RangeError
-from tinykernel.training.options.regression import RegressorOptions
-
-NAMES = TernaryKernelRegressor().get_params()
 
 
 def quick(**parameters):
@@ -43,16 +38,6 @@ def rows():
 def test_check_estimator(estimator, check):
     """Protects every convention of scikit-learn."""
     check(estimator)
-
-
-def test_every_option_is_documented_and_a_parameter():
-    """Options follow from one list, and those of classes are not among them."""
-    names = {each.name for each in dataclasses.fields(RegressorOptions)}
-    assert names <= tinykernel.Regressor().get_params().keys()
-    assert NAMES.keys() - TernaryKernelClassifier().get_params().keys() == {"loss"}
-    assert "class_weight" not in names
-    for name in names:
-        assert f"\n    {name} : " in tinykernel.Regressor.__doc__
 
 
 def test_values_are_those_of_fixed_point(rows, tmp_path):

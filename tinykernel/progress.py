@@ -3,10 +3,13 @@
 The receiver is a context variable, so that fits in different threads do not mix.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
 
 #: The stage whose messages say what will be done, and until when: all of them are shown.
 PLAN = "plan"
@@ -50,6 +53,16 @@ def report(stage: str, done: int, total: int | None, message: str = "") -> None:
     observer = _observer.get()
     if observer is not None:
         observer(Progress(stage, done, total, message))
+
+
+def steps(stage: str, items: Sequence[_Item]) -> Iterator[_Item]:
+    """Yield items, report before each one and after the last; a stage without a name is silent."""
+    for number, item in enumerate(items):
+        if stage:
+            report(stage, number, len(items))
+        yield item
+    if stage:
+        report(stage, len(items), len(items))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from tinykernel.build.parity import verify
 from tinykernel.codegen.projects import export
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import TinykernelError
-from tinykernel.training.options.forms import PRESETS
+from tinykernel.training.options.ranges import PRESETS
 
 _DTYPES = ("float32", "float64", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool")
 _LABELS: tuple[Any, ...] = (

@@ -1,13 +1,11 @@
-"""A model over a limit is trained again, smaller, and `train` calls what the architecture says."""
+"""A model over a limit is trained again, smaller."""
 
-import re
 from dataclasses import replace
 
 import pytest
 from sklearn.datasets import load_iris
 
 from tests.refusals import refused
-from tests.sessions import ROOT
 from tinykernel import Classifier, load, save, train
 from tinykernel.budget import fitting
 from tinykernel.errors import BudgetError
@@ -72,35 +70,6 @@ def test_a_linked_model_over_the_budget_is_trained_again(monkeypatch):
     monkeypatch.setattr(fitting, "report", linked)
     found = train(X, y, budget="3KB", **QUICK)
     assert (found.trainings, found.memory.fits) == (2, True)
-
-
-def test_train_calls_what_the_architecture_says(monkeypatch):
-    """The sequence in docs/architecture.md has at most 12 calls, in their order."""
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    listed = text[text.index("    train ") : text.index("## Where to find what")]
-    calls = re.findall(r"\|-- ?-* ?(?:Classifier\.)?(\w+)", listed)
-    assert len(calls) <= 12
-    seen = []
-
-    def watch(owner, name):
-        real = getattr(owner, name)
-
-        def watched(*arguments, **named):
-            seen.append(name)
-            return real(*arguments, **named)
-
-        monkeypatch.setattr(owner, name, watched)
-
-    for name in ("applies", "specs", "skeleton", "tune", "judge", "fit"):
-        watch(ComponentsKind, name)
-    for name in ("select", "deliver", "report"):
-        watch(fitting, name)
-    for name in ("problem", "take"):
-        watch(Classifier, name)
-    X, y = load_iris(return_X_y=True)
-    train(X, y, budget="3KB", epochs=2, random_state=0, link=False)
-    first = list(dict.fromkeys(seen))
-    assert [name for name in calls if name in first] == first
 
 
 def test_files_of_older_versions_load(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from tinykernel.kinds.sizing import sized
 from tinykernel.measure import capacity
 from tinykernel.measure.limits import parse_limits
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.forms import PRESETS
+from tinykernel.training.options.ranges import PRESETS
 from tinykernel.training.trainset import prepare
 
 

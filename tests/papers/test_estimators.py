@@ -28,6 +28,7 @@ KINDS = [
     papers.CompactMapClassifier(projection="circulant", penalty="l1", **FEW),
     papers.TernaryLinearClassifier(random_state=0),
     papers.TernaryLinearClassifier(start="random", binary=True, random_state=0),
+    papers.PaperClassifier(n_components=32, sigma=1.0, max_iter=3, random_state=0),
 ]
 
 

@@ -23,7 +23,7 @@ from tinykernel.training.components.learner import _NAMES
 from tinykernel.training.inputs import fit_level_scaling
 from tinykernel.training.layouts import layout_of
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.forms import PRESETS
+from tinykernel.training.options.ranges import PRESETS
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import prepare
 

@@ -18,7 +18,7 @@ from tinykernel.coding.codes import Coding
 from tinykernel.coding.frames import coded_frame
 from tinykernel.errors import OptionError, TinykernelError
 from tinykernel.estimator import Classifier, Regressor
-from tinykernel.kinds import kinds_for
+from tinykernel.kinds import Problem, kinds_for
 from tinykernel.kinds.delivery import deliver, estimated
 from tinykernel.kinds.selection import select
 from tinykernel.kinds.sizing import Usage, usage
@@ -233,19 +233,9 @@ def train(
             **options,
         )
         problem, attributes = estimator.problem(X, y, sample_weight, **rows)
-        if max_time == "auto":
-            max_time = None if problem.options.epochs else USUAL_SECONDS[problem.shape is None]
-        if max_time is not None:
-            passed = time.perf_counter() - started
-            problem.pace.limit(max(check_positive("max_time", max_time) - passed, 0.0))
-        selection = select(problem, kinds_for(problem.options))
-        linking.limits, is_table = problem.limits, problem.shape is None
-        result, trainings = deliver(selection, problem, estimated(problem), linking.measure)
-        estimator.take(result, selection, problem, attributes)
-        # Nothing makes again what Ctrl-C has ended.
-        is_whole = not (selection.interrupted or result.history.interrupted)
-        if problem.pace.is_limiting and is_whole:
-            estimator.effort = str(problem.pace.effort)
+        passed = time.perf_counter() - started
+        trainings = _learned(estimator, problem, attributes, linking, max_time, passed)
+        is_table = problem.shape is None
     else:
         linking.limits = limits_on(budget, target, is_sized="n_components" in options)
         within = linking.limits, target, linking.measure
@@ -268,6 +258,30 @@ def train(
         limits=limits,
         agreement=agreement,
     )
+
+
+def _learned(
+    estimator: Classifier | Regressor,
+    problem: Problem,
+    attributes: dict[str, Any],
+    linking: "_Linking",
+    max_time: float | str | None,
+    passed: float,
+) -> int:
+    """Select a kind of model, train it and fit the estimator; return the number of trainings."""
+    if max_time == "auto":
+        max_time = None if problem.options.epochs else USUAL_SECONDS[problem.shape is None]
+    if max_time is not None:
+        problem.pace.limit(max(check_positive("max_time", max_time) - passed, 0.0))
+    selection = select(problem, kinds_for(problem.options))
+    linking.limits = problem.limits
+    result, trainings = deliver(selection, problem, estimated(problem), linking.measure)
+    estimator.take(result, selection, problem, attributes)
+    # Nothing makes again what Ctrl-C has ended.
+    is_whole = not (selection.interrupted or result.history.interrupted)
+    if problem.pace.is_limiting and is_whole:
+        estimator.effort = str(problem.pace.effort)
+    return trainings
 
 
 def _in_numbers(

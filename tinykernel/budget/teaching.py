@@ -92,21 +92,26 @@ def lesson(
         values[taught] = np.where(is_more, decisions.T, (decisions.T + values[taught].T) / 2).T
         return Lesson(np.arange(n + n_more), values, of_row, origin, decisions, taught, True)
     shares = _softmax(decisions * scale)
-    hot = np.zeros((n + n_more, len(classes)))
-    hot[np.arange(n), np.searchsorted(classes, truth)] = 1.0
+    row, code, part = _shared_out(shares, taught, np.searchsorted(classes, truth), n + n_more)
+    answers = classes[shares.argmax(axis=1)]
+    return Lesson(row, classes[code], of_row[row] * part, origin[row], answers, taught, False)
+
+
+def _shared_out(
+    shares: NDArray[np.float64], taught: NDArray[np.int64], codes: NDArray[np.int64], n_rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return rows, their classes and the weight of each: the mean of label and teacher, in steps.
+
+    `codes` are the labels of the first rows; the others have the classes of the teacher alone.
+    """
+    n = len(codes)
+    hot = np.zeros((n_rows, shares.shape[1]))
+    hot[np.arange(n), codes] = 1.0
     of_label = np.where(taught < n, 0.5, 0.0)[:, np.newaxis]
     hot[taught] = of_label * hot[taught] + (1 - of_label) * shares
     steps = np.rint(hot * _STEPS)
     row, code = np.nonzero(steps)
-    return Lesson(
-        rows=row,
-        y=classes[code],
-        weight=of_row[row] * steps[row, code] / _STEPS,
-        groups=origin[row],
-        answers=classes[shares.argmax(axis=1)],
-        taught=taught,
-        of_values=False,
-    )
+    return row, code, steps[row, code] / _STEPS
 
 
 def _out_of_fold(
@@ -127,8 +132,8 @@ def _out_of_fold(
         kind = KFold if classes is None else StratifiedKFold
         splitter = kind(n_folds, shuffle=True, random_state=0)
     answers: NDArray[np.float64] | None = None
-    for fold, (inside, outside) in enumerate(splitter.split(np.zeros(len(y)), y, groups)):
-        progress.report("the teacher labels rows", fold, n_folds)
+    folds = list(splitter.split(np.zeros(len(y)), y, groups))
+    for inside, outside in progress.steps("the teacher labels rows", folds):
         try:
             fitted = clone(teacher).fit(_safe_indexing(X, inside), y[inside])
         except ValueError as error:  # as of a regressor of labels
@@ -136,7 +141,6 @@ def _out_of_fold(
         part = _decisions(fitted, _safe_indexing(X, outside), classes)
         answers = np.zeros((len(y), *part.shape[1:])) if answers is None else answers
         answers[outside] = part
-    progress.report("the teacher labels rows", n_folds, n_folds)
     assert answers is not None
     return answers
 

@@ -59,6 +59,16 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
         options.check_for(shape)
         return rows, shape
 
+    def _weighted_rows(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, **checks: bool
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+        """Check training rows, their labels or values, and their weights."""
+        rows, targets = validate_data(self, X, y, dtype="numeric", **checks)
+        weight = _check_sample_weight(
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        )
+        return rows, targets, weight
+
     def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
         """Check rows to predict, and round them as the firmware's input type does."""
         check_is_fitted(self)
@@ -213,12 +223,8 @@ class KernelEstimator(MachineEstimator):
         options = self.KIND(**{name: parameters[name] for name in names})
         limits, target = self._limits(options)
         X, shape = self._shaped(self._coded(X), options)
-        rows, targets = validate_data(self, X, y, dtype="numeric", **self.CHECKS)
-        weight = _check_sample_weight(
-            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-        )
+        checked = self._weighted_rows(X, y, sample_weight, **self.CHECKS)
         others = None if validation is None else self._checked_pair(validation)
-        checked = rows, targets, weight
         data, attributes = self._train_set(y, options, *checked, validation=others, **beside)
         check_rows(data, options)
         return Problem(data, options, shape, limits, target), attributes
@@ -266,7 +272,7 @@ class KernelEstimator(MachineEstimator):
             warnings.warn(
                 f"training was interrupted{after}; the best model so far is used",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
     def _checked_pair(

@@ -18,10 +18,8 @@ from tinykernel.training.images.training import (
     PreparedImages,
 )
 from tinykernel.training.loss import WIDE_TEMPERATURES
-from tinykernel.training.options import TrainerOptions
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.signals.spectra import PreparedPlanes
-from tinykernel.training.trainset import TrainSet
 
 _DEFAULT, _FEWEST = 32, 4
 #: Share of the epochs of convolutions that tells which is better. A quarter of them preferred
@@ -53,39 +51,27 @@ class ConvolutionsKind(Kind[ChannelsSpec]):
 
     def skeleton(self, spec: ChannelsSpec, problem: Problem) -> IntegerModel:
         """Return convolutions of random values."""
-        few = problem.once(_few)
+        few = problem.once(Problem.few).once(_prepared, None)
         return few.model(few.learner(spec))
 
     def judge(self, spec: ChannelsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
-        """Train inside a fold."""
         decisions = problem.once(_prepared, None).decisions(spec, fold, share)
         return candidate_of(spec, decisions, problem, fold, temperatures=WIDE_TEMPERATURES)
 
     def epochs(self, spec: ChannelsSpec, problem: Problem) -> int:
-        """Return the epochs."""
         return problem.once(_prepared, problem.options.validation_fraction).epochs(spec)
 
     def fit(self, spec: ChannelsSpec, problem: Problem) -> TrainingResult:
-        """Learn convolutions."""
         prepared = problem.once(_prepared, problem.options.validation_fraction)
         return prepared.fit(spec, problem.pace.effort.final)
 
 
 def _prepared(problem: Problem, validation_fraction: float | None) -> PreparedConvolutions:
-    """Return rows as convolutions see them, with a share held out to choose the best epoch."""
-    options = replace(problem.options, validation_fraction=validation_fraction)
-    return _as_planes(problem, problem.data, options)
-
-
-def _few(problem: Problem) -> PreparedConvolutions:
-    return _as_planes(problem, problem.sample, problem.sample_options)
-
-
-def _as_planes(problem: Problem, data: TrainSet, options: TrainerOptions) -> PreparedConvolutions:
-    """Return images, or the spectra of signals."""
+    """Return images, or the spectra of signals, with a share held out to choose the best epoch."""
     assert problem.shape is not None
     kind = PreparedImages if len(problem.shape) == 3 else PreparedPlanes
-    return kind.of(data, options, problem.shape)
+    options = replace(problem.options, validation_fraction=validation_fraction)
+    return kind.of(problem.data, options, problem.shape)
 
 
 class ChainsKind(ConvolutionsKind):
@@ -94,10 +80,8 @@ class ChainsKind(ConvolutionsKind):
     name: ClassVar[str] = "chains"
 
     def applies(self, problem: Problem) -> str:
-        """Refuse inputs that are no images of one channel."""
-        if problem.shape is None or len(problem.shape) != 3:
-            return "chains are for images"
-        return no_chains(problem.shape)
+        """Refuse images of several channels, and very small and large ones."""
+        return super().applies(problem) or no_chains(problem.shape or ())
 
     def specs(self, problem: Problem) -> list[ChannelsSpec]:
         """Return the most channels that do not take long."""

@@ -68,10 +68,6 @@ class ComponentsKind(Kind[ComponentsSpec]):
         """Return the rank; components of values are cheaper than trees, see `TreesKind`."""
         return 1 if problem.of_values else self.cost
 
-    def applies(self, problem: Problem) -> str:
-        """Refuse inputs that are no rows of tables."""
-        return "" if problem.shape is None else "components are for tables"
-
     def specs(self, problem: Problem) -> list[ComponentsSpec]:
         """Return each layout that competes, alone and with a linear part."""
         options = problem.options
@@ -210,7 +206,7 @@ def _largest(
 ) -> IntegerModel:
     """Return an untrained model of the most components, to be cut."""
     size: dict[str, Any] = {"layout": layout, "n_components": most, "linear_bits": linear_bits}
-    data = problem.sample
+    data = problem.once(Problem.few).data
     recipe = recipe_for(problem.options, len(data.X), data.losses, **size)
     return untrained(data, problem.options, recipe, small_code=small_code)
 

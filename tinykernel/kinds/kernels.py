@@ -62,11 +62,6 @@ class KernelsKind(Kind[KernelsSpec]):
 
     name: ClassVar[str] = "kernels"
 
-    def applies(self, problem: Problem) -> str:
-        """Refuse inputs that are no signals."""
-        is_signal = problem.shape is not None and len(problem.shape) == 2
-        return "" if is_signal else "kernels are for signals"
-
     def specs(self, problem: Problem) -> list[KernelsSpec]:
         """Return each width of weights, on samples or on a spectrum."""
         options, linear = problem.options, problem.options.linear
@@ -138,33 +133,29 @@ class KernelsKind(Kind[KernelsSpec]):
         few = problem.once(_few_windows)
         if len(specs) < 2 or not few.folds:
             return
-        candidates = list[Candidate]()
-        for number, spec in enumerate(specs):
-            progress.report("choosing cells", number, len(specs))
-            candidates.append(_judged_in_short(spec, problem, few))
-        progress.report("choosing cells", len(specs), len(specs))
+        tried = progress.steps("choosing cells", specs)
+        candidates = [_judged_in_short(spec, problem, few) for spec in tried]
         yield [best_trial(specs, candidates, few, few.folds)]
 
     def skeleton(self, spec: KernelsSpec, problem: Problem) -> IntegerModel:
         """Return random kernels with random weights."""
-        assert problem.shape is not None
-        arguments = problem.sample, problem.sample_options, spec, problem.shape
-        return fit_windows(*arguments, untrained=True).machine
+        return _fitted(spec, problem.once(Problem.few), untrained=True).machine
 
     def judge(self, spec: KernelsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
-        """Fit inside a fold, and judge the model outside."""
-        assert problem.shape is not None
         data, out = problem.data, fold.outside
-        arguments = data.of(fold.inside), problem.options, spec, problem.shape
-        model = fit_windows(*arguments).machine
+        model = _fitted(spec, replace(problem, data=data.of(fold.inside))).machine
         totals = model.readout.totals(model.run(model.quantize_inputs(data.X[out])))
         decisions = (totals * model.decision_scale).astype(np.float32)
         return candidate_of(spec, decisions, problem, fold, temperatures=WIDE_TEMPERATURES)
 
     def fit(self, spec: KernelsSpec, problem: Problem) -> TrainingResult:
         """Choose kernels, and fit the linear part."""
-        assert problem.shape is not None
-        return fit_windows(problem.data, problem.options, spec, problem.shape)
+        return _fitted(spec, problem)
+
+
+def _fitted(spec: KernelsSpec, problem: Problem, *, untrained: bool = False) -> TrainingResult:
+    assert problem.shape is not None
+    return fit_windows(problem.data, problem.options, spec, problem.shape, untrained)
 
 
 def spectrum_of_kernels(problem: Problem) -> tuple[Spectrum | None, str]:

@@ -10,6 +10,7 @@ from tinykernel.kinds.problem import Problem
 from tinykernel.model import IntegerModel
 from tinykernel.training.choice import Candidate
 from tinykernel.training.folds import Fold
+from tinykernel.training.options.declarations import INPUTS, KINDS_OF_SIDES
 from tinykernel.training.result import TrainingResult
 
 SpecT = TypeVar("SpecT", bound="Spec")
@@ -63,9 +64,11 @@ class Kind(ABC, Generic[SpecT]):
         """Return the rank in flash and time; see `cost`."""
         return self.cost
 
-    @abstractmethod
     def applies(self, problem: Problem) -> str:
         """Return why the kind is not for a problem, in words for the user; "" if it is."""
+        sides = None if problem.shape is None else len(problem.shape)
+        takes = [INPUTS[n] for n, kinds in KINDS_OF_SIDES.items() if self.name in kinds]
+        return "" if INPUTS[sides] in takes else f"{self.name} are for {' and '.join(takes)}"
 
     @abstractmethod
     def specs(self, problem: Problem) -> Sequence[SpecT]:

@@ -76,9 +76,9 @@ class LinearKind(Kind[LinearSpec]):
     behind: ClassVar[tuple[float, ...]] = (1.5, 1.5)
 
     def applies(self, problem: Problem) -> str:
-        """Refuse inputs that are no rows of tables, and options that exclude it."""
-        if problem.shape is not None:
-            return "a linear part alone is for tables"
+        """Refuse options that exclude it."""
+        if refused := super().applies(problem):
+            return refused
         is_named = problem.options.model == self.name
         if not is_named and problem.options.linear == "off":
             return "linear is off"
@@ -147,7 +147,6 @@ class LinearKind(Kind[LinearSpec]):
         return [joined(parts[first : first + n]) for first in range(0, len(parts), n)]
 
     def judge(self, spec: LinearSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
-        """Train inside a fold."""
         data, inside, inputs = (
             problem.data,
             fold.inside,
@@ -167,7 +166,6 @@ class LinearKind(Kind[LinearSpec]):
         return candidate_of(spec, decisions, problem, fold)
 
     def fit(self, spec: LinearSpec, problem: Problem) -> TrainingResult:
-        """Train a linear part."""
         data, options, recipe = problem.data, problem.options, _recipe(spec.bits, problem)
         rows = split_rows(data, options)
         scaler = choose_scaler(rows.rows, data.raw_dtype, options.width(), spec.scaler_scope)

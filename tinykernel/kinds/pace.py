@@ -118,8 +118,8 @@ def _seconds(kind: AnyKind, spec: Spec, problem: Problem) -> float:
     n_epochs = kind.epochs(spec, problem)
     if not n_epochs:
         return 0.0
-    options = replace(problem.sample_options, effort="quick", epochs=_PILOT_EPOCHS)
-    few = replace(problem, data=problem.drawn(_PILOT_ROWS), options=options, prepared={})
+    few = problem.few(_PILOT_ROWS)
+    few = replace(few, options=replace(few.options, effort="quick", epochs=_PILOT_EPOCHS))
     with progress.observing(None):
         result = kind.fit(kind.resized(spec, spec.size, few), few)
     seconds = result.history.epochs[-1]["seconds"]

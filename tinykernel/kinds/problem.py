@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -128,26 +127,21 @@ class Problem:
         groups = None if data.groups is None else data.groups[out]
         return choose(candidates, data.weight[out], groups, margin=margin, of_values=self.of_values)
 
-    @cached_property
-    def sample(self) -> TrainSet:
-        """Rows of every class, and all extremes: enough to know the size of a model."""
-        return self.drawn(0)
+    def few(self, n_more: int = 0) -> Problem:
+        """Return the problem of rows of every class and all extremes, and so many rows more.
 
-    def drawn(self, n_rows: int) -> TrainSet:
-        """Return the `sample`, and so many rows more."""
+        That is enough to know the size of a model. None of them can be held out.
+        """
         data, shape = self.data, self.shape
         n = data.X.shape[1]
         # A channel has one scale, whatever the pixel or sample; frames of a camera are bytes.
         whole = shape is not None and n == np.prod(shape)
         n_channels = shape[-1] if shape and whole else 1 if shape and len(shape) == 3 else None
         rows = some_rows(data.X, data.codes, n_channels=n_channels)
-        more = np.random.default_rng(0).permutation(len(data.X))[:n_rows]
-        return replace(data.of(np.union1d(rows, more)), groups=None)
-
-    @property
-    def sample_options(self) -> TrainerOptions:
-        """Options for the `sample`, of which none can be held out."""
-        return replace(self.options, validation_fraction=None)
+        more = np.random.default_rng(0).permutation(len(data.X))[:n_more]
+        few = replace(data.of(np.union1d(rows, more)), groups=None)
+        options = replace(self.options, validation_fraction=None)
+        return replace(self, data=few, options=options, prepared={})
 
     def report(self, model: IntegerModel) -> Report:
         """Return the sizes of a model on the target, by which trainings decide."""

@@ -71,7 +71,6 @@ class PrototypesKind(Kind[PrototypesSpec]):
         return SEGMENTS[::-1].index(spec.segment) if spec.segment else others
 
     def applies(self, problem: Problem) -> str:
-        """Refuse images."""
         is_image = problem.shape is not None and len(problem.shape) != 2
         return "prototypes are for tables and windows, not for images" if is_image else ""
 
@@ -164,7 +163,7 @@ def _front(spec: PrototypesSpec, data: TrainSet, problem: Problem) -> _Front | N
 
 
 def _front_of_few(problem: Problem, spec: PrototypesSpec) -> Any:
-    return _front(spec, problem.sample, problem)
+    return _front(spec, problem.once(Problem.few).data, problem)
 
 
 def _most_prototypes(data: TrainSet, front: _Front, options: Any) -> int:

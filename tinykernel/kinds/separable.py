@@ -22,10 +22,10 @@ class SeparableKind(ConvolutionsKind):
     cost: ClassVar[int] = 2
 
     def applies(self, problem: Problem) -> str:
-        """Refuse inputs that are neither images nor signals with a spectrum."""
+        """Refuse signals without a spectrum, and with few windows."""
         shape, options = problem.shape, problem.options
         if shape is None:
-            return "separable convolutions are for images and signals"
+            return super().applies(problem)
         if len(shape) == 3:
             return no_separable(shape)
         _, refused = spectrum_of_planes(options, shape, problem.data.raw_dtype)

@@ -71,10 +71,10 @@ class TreesKind(Kind[TreesSpec]):
         return 2 if problem.of_values else self.cost
 
     def applies(self, problem: Problem) -> str:
-        """Refuse inputs that are no rows of tables, and losses that trees do not have."""
+        """Refuse losses that trees do not have, and many inputs."""
         options, data = problem.options, problem.data
-        if problem.shape is not None:
-            return "only for tables"
+        if refused := super().applies(problem):
+            return refused
         if any(data.losses):
             return 'only for loss="squared"'
         if options.model != "auto":
@@ -110,12 +110,10 @@ class TreesKind(Kind[TreesSpec]):
     def smaller(
         self, spec: TreesSpec, n_bytes: int, model: IntegerModel, problem: Problem
     ) -> TreesSpec | None:
-        """Return trees with smaller tables."""
         fewer = spec.n_bytes - n_bytes - _LEAST_BYTES // 2
         return replace(spec, n_bytes=fewer) if fewer >= _LEAST_BYTES // 2 else None
 
     def tune(self, specs: Sequence[TreesSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
-        """Search options of trees."""
         if not problem.folds:
             raise RowsError("trees: too few rows of a class to choose the number of trees")
         for spec in specs:
@@ -126,7 +124,6 @@ class TreesKind(Kind[TreesSpec]):
                 yield [RaceTrial(replace(spec, trial=best), best.log_loss, best.accuracy)]
 
     def judge(self, spec: TreesSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
-        """Grow trees inside a fold."""
         assert spec.trial is not None
         rows = problem.once(_rows, spec.n_bytes, spec.n_steps)
         return candidate_of(spec, decisions_of(rows, spec.trial, fold), problem, fold)
@@ -150,7 +147,7 @@ def _rows(problem: Problem, n_bytes: int, n_steps: float) -> TreeData:
 
 
 def _few_trees(problem: Problem) -> IntegerModel:
-    rows = TreeData.of(problem.sample, Room(_LEAST_BYTES), 1)
+    rows = TreeData.of(problem.few().data, Room(_LEAST_BYTES), 1)
     return tree_model(rows, TreeTrial(TreeOptions(), _QUICK_TREES * rows.aim.target.shape[1]))
 
 

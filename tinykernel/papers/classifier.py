@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from tinykernel.checks import check_count, check_positive, thread_count
 from tinykernel.errors import OptionError
@@ -68,16 +67,8 @@ class PaperClassifier(MachineClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        Labels, ascending; of rows with positive weight.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only when `X` had column names.
-    machine_ : IntegerModel
-        The trained model, which `predict` and the firmware compute.
-    sigma_ : float
-        Given or chosen.
-    n_components_ : int
+    classes_, n_features_in_, feature_names_in_, machine_, sigma_, n_components_
+        As of `tinykernel.TernaryKernelClassifier`.
     n_iter_ : int
         Sweeps made, the most of any output.
 
@@ -113,12 +104,8 @@ class PaperClassifier(MachineClassifier):
 
         Parameters
         ----------
-        X : array-like, shape (n, n_features)
-            Raw inputs, finite, of the dtypes of `TernaryKernelClassifier.fit`.
-        y : array-like, shape (n,)
-        sample_weight : array-like, shape (n,), optional
-        groups : array-like, shape (n,), optional
-            As for `TernaryKernelClassifier.fit`. Nothing is chosen by them.
+        X, y, sample_weight, groups
+            As for `TernaryKernelClassifier.fit`. Nothing is chosen by the groups.
 
         Returns
         -------
@@ -131,12 +118,9 @@ class PaperClassifier(MachineClassifier):
         """
         self._check()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        rows, labels = validate_data(self, X, y, dtype="numeric")
-        check_classification_targets(labels)
-        weight = _check_sample_weight(
-            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-        )
-        classes, data = prepare(rows, labels, weight, groups=groups)
+        checked = self._weighted_rows(X, y, sample_weight)
+        check_classification_targets(checked[1])
+        classes, data = prepare(*checked, groups=groups)
         drawn = _Drawn(data, self.n_components, self.sigma, rng)
         signs = drawn.features(data.X)
         share = data.sample_weight / data.sample_weight.sum()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tinykernel.model.diagonals import BITS, LARGEST, SHIFTS
-from tinykernel.training.options.forms import PRESETS
+from tinykernel.training.options.ranges import PRESETS
 
 #: Components of a word of the firmware; there are whole ones.
 WORD = 32
@@ -63,7 +63,7 @@ class Layout:
 
 @cache
 def layout_of(name: str) -> Layout:
-    """Return the layout of a name, see `tinykernel.training.options.forms.is_layout`."""
+    """Return the layout of a name, see `tinykernel.training.options.ranges.is_layout`."""
     parts = PRESETS.get(name, name).split("-")
     bits = {part[0]: int(part[1:]) for part in parts if part[1:].isdigit()}
     return Layout(

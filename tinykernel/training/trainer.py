@@ -106,10 +106,9 @@ class Prepared:
         # An event of its own: Ctrl-C may have set that of the search.
         planned, cancelled = rows.planned(recipe), threading.Event()
         with suppress(KeyboardInterrupt):
-            for draw in range(N_DRAWS):
+            for draw in progress.steps("choosing B and P", range(N_DRAWS)):
                 if draw:
                     rows = replace(rows, mixed=self.drawn(draw).mixed(raw))
-                progress.report("choosing B and P", draw, N_DRAWS)
                 losses.append(rows.judged(rows.folds[0], planned, cancelled)[0])
         return int(np.argmin(losses)) if len(losses) > 1 else None
 

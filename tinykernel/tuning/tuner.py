@@ -55,11 +55,8 @@ def tune(
 
     Parameters
     ----------
-    X : array-like, shape (n, n_features)
-        Raw inputs, finite. Rows to test on do not belong here.
-    y : array-like, shape (n,)
-        Labels of at least two classes.
-    target : str, default="cortex-m4"
+    X, y, target
+        As for `tinykernel.train`. Rows to test on do not belong here.
     budget : str, int or Limits, optional
         Largest size, ``"30KB"`` by default; what it limits beside flash holds for every size.
     sizes : sequence of str or int, optional

@@ -3,13 +3,11 @@
 import tracemalloc
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
 import tinykernel
-from tinykernel.errors import OptionError
 from tinykernel.estimator import Classifier, Regressor
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.convolutions import Convolutions
@@ -180,21 +178,3 @@ def test_maps_take_the_memory_of_one_channel():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 70e6
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"model": "chains"}, "chains is not for tables"),
-        ({"model": "chains", "image_shape": (3, 32)}, "give 4 to 96 rows"),
-        ({"model": "chains", "image_shape": (8, 8, 4)}, "take one"),
-        ({"model": "chains", "image_shape": (16, 16), "n_channels": 257}, "give at most 256"),
-        ({"n_kernels": 4, "image_shape": (16, 16)}, "n_kernels: give signals"),
-    ],
-)
-def test_what_has_no_convolutions_is_refused(options, words):
-    """Protects one clear line before the training."""
-    X = np.zeros((8, np.prod(options.get("image_shape", (256,)))), dtype=np.uint8)
-    X[::2] = 9
-    with pytest.raises(OptionError, match=words):
-        Classifier(epochs=1, **options).fit(X, np.arange(8) % 2)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from tinykernel.errors import OptionError
 from tinykernel.estimator import Classifier
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages.separable import Separable
@@ -87,15 +86,3 @@ def test_pictures_that_only_their_channels_tell_apart():
     assert model.find(Separable) is not None
     test, truth = colours(200, seed=1)
     assert (model.predict(test) == truth).mean() > 0.8
-
-
-@pytest.mark.parametrize(
-    ("shape", "words"),
-    [((3, 20, 1), "give 4 to 192 rows and columns"), ((12, 12, 17), "take up to 16")],
-)
-def test_images_without_separable_convolutions(shape, words):
-    """What has no network is refused in one line before the training."""
-    X = np.zeros((8, *shape), np.uint8)
-    X[::2] += 3
-    with pytest.raises(OptionError, match=words):
-        Classifier(n_channels=8, **OPTIONS).fit(X, np.arange(8) % 2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.refusals import refused
-from tinykernel import Classifier, TinykernelError, train
+from tinykernel import Classifier, train
 from tinykernel.build.parity import verify
 from tinykernel.errors import DataError, OptionError
 from tinykernel.model import as_integer_model
@@ -66,21 +66,6 @@ def test_numbers_beside_sounds_and_in_a_budget():
     assert kinds == ["spectrum", "levels", "kernels", "beside", "scale"]
     assert np.mean(trained.model.predict(X) == y) > 0.9
     assert verify(trained.model, X[:10]).ok
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"window_shape": (64, 1), "beside": 1}, "64 values and 1 beside, but rows"),
-        ({"image_shape": (11, 6), "beside": 2}, "beside: give signals"),
-        ({"beside": 2}, "beside: give signals"),
-    ],
-)
-def test_numbers_that_do_not_fit_are_refused(options, message):
-    """Too few, beside images, or beside a table, which has columns for them."""
-    X, y = rows_of(60)
-    with pytest.raises(TinykernelError, match=message):
-        Classifier(random_state=0, **options).fit(X, y)
 
 
 def test_windows_without_their_numbers_are_one_line():

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +18,15 @@ from tinykernel.training.augment import Augmentation
 from tinykernel.training.folds import Fold
 from tinykernel.training.images.convolutions import (
     ConvolutionLearner,
+    ConvolutionPlan,
     ImageLearner,
     as_levels,
     convolution_plan,
 )
-from tinykernel.training.images.separable import SeparableLearner, separable_plan
+from tinykernel.training.images.separable import SeparableLearner, SeparablePlan, separable_plan
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.linear import LinearRecipe
 from tinykernel.training.readouts.linear_training import (
     TrainingRows,
     chained_model,
@@ -63,18 +64,29 @@ class PreparedConvolutions(ABC):
     rows: TrainingRows
     options: TrainerOptions
     grid: Grid
+    #: By whether convolutions are separable.
+    LEARNERS: ClassVar[dict[bool, type[ImageLearner]]]
 
     @abstractmethod
-    def recipe(self, settings: ImageSettings, n_rows: int) -> LinearRecipe:
-        """Return the recipe of the linear part, with the epochs of all."""
+    def plan(self, settings: ImageSettings, n_rows: int) -> ConvolutionPlan | SeparablePlan:
+        """Return the layers and how they are trained, with the epochs for so many rows."""
+
+    @abstractmethod
+    def augmentation(self, settings: ImageSettings) -> Augmentation:
+        """Return how much inputs are varied."""
 
     def epochs(self, settings: ImageSettings) -> int:
         """Return the epochs."""
-        return self.recipe(settings, len(self.rows.rows)).epochs
+        return self.plan(settings, len(self.rows.rows)).linear.epochs
 
-    @abstractmethod
     def learner(self, settings: ImageSettings, rows: TrainingRows | None = None) -> ImageLearner:
         """Begin with convolutions, on all rows or some of them."""
+        n, rows = settings.n_channels, rows or self.rows
+        if n > MOST_CHANNELS:
+            raise OptionError(f"n_channels: {n}; give at most {MOST_CHANNELS}")
+        plan = self.plan(settings, len(rows.rows))
+        kind, varied = self.LEARNERS[settings.is_separable], self.augmentation(settings)
+        return kind(rows.rows, rows.targets, rows.weight, plan, varied)
 
     @abstractmethod
     def stages(self, learner: ImageLearner) -> tuple[Stage, ...]:
@@ -116,6 +128,10 @@ class PreparedImages(PreparedConvolutions):
     scaler: Scale
     frame: Frame | None
     shape: tuple[int, ...]
+    LEARNERS: ClassVar[dict[bool, type[ImageLearner]]] = {
+        False: ConvolutionLearner,
+        True: SeparableLearner,
+    }
 
     @staticmethod
     def of(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> "PreparedImages":
@@ -137,35 +153,24 @@ class PreparedImages(PreparedConvolutions):
         grid = Grid.raw(data.raw_dtype, *shape) if frame is None else frame.taken
         return PreparedImages(data, rows, options, grid, scaler, frame, shape)
 
-    def learner(self, settings: ImageSettings, rows: TrainingRows | None = None) -> ImageLearner:
-        """Begin with convolutions, on all rows or some of them."""
-        options, shape, n = self.options, self.shape, settings.n_channels
-        rows = rows or self.rows
-        check_number(n)
-        linear = self.recipe(settings, len(rows.rows))
-        varied = _VARIED if settings.is_separable else _VARIED_CHAINS
-        augmentation = Augmentation.of(varied if options.augment is None else options.augment)
-        images = rows.rows, rows.targets, rows.weight
-        if settings.is_separable:
-            plan = separable_plan(shape, n, linear, is_coarse=settings.is_coarse)
-            return SeparableLearner(*images, plan, augmentation)
-        return ConvolutionLearner(*images, convolution_plan(shape, n, linear), augmentation)
-
-    def recipe(self, settings: ImageSettings, n_rows: int) -> LinearRecipe:
-        """Return the recipe of the linear part, with the epochs of all."""
-        options, epochs = self.options, _EPOCHS if settings.is_separable else _EPOCHS_OF_CHAINS
+    def plan(self, settings: ImageSettings, n_rows: int) -> ConvolutionPlan | SeparablePlan:
+        """Return the layers and how they are trained, with the epochs for so many rows."""
+        options, is_separable = self.options, settings.is_separable
+        epochs = _EPOCHS if is_separable else _EPOCHS_OF_CHAINS
         linear = linear_recipe(options, n_rows, settings.bits, epochs, self.data.losses)
-        if settings.is_separable and options.epochs is None:
+        if not is_separable:
+            return convolution_plan(self.shape, settings.n_channels, linear)
+        if options.epochs is None:
             linear = replace(linear, epochs=min(linear.epochs, _MOST_EPOCHS))
-        return linear
+        size = self.shape, settings.n_channels
+        return separable_plan(*size, linear, is_coarse=settings.is_coarse)
+
+    def augmentation(self, settings: ImageSettings) -> Augmentation:
+        """Return how much images are varied."""
+        usual = _VARIED if settings.is_separable else _VARIED_CHAINS
+        return Augmentation.of(usual if self.options.augment is None else self.options.augment)
 
     def stages(self, learner: ImageLearner) -> tuple[Stage, ...]:
         """Return the frame if there is one, levels, and convolutions."""
         stages = learner.stages(self.scaler)
         return stages if self.frame is None else (self.frame, *stages)
-
-
-def check_number(n_channels: int) -> None:
-    """Refuse more channels than the firmware has."""
-    if n_channels > MOST_CHANNELS:
-        raise OptionError(f"n_channels: {n_channels}; give at most {MOST_CHANNELS}")

@@ -26,6 +26,7 @@ KINDS_OF_SIDES: dict[int | None, tuple[str, ...]] = {
     2: (KERNELS, SEPARABLE),
     3: (CHAINS, SEPARABLE),
 }
+INPUTS: dict[int | None, str] = {None: "tables", 2: WINDOWS, 3: IMAGES}
 _HINTS = {
     (WINDOWS,): "give signals, e.g. window_shape=(128, 6)",
     (IMAGES,): "only for images; give the image_shape, as 32x32x3",

@@ -19,6 +19,7 @@ from tinykernel.training.options.declarations import (
     COMPONENTS,
     GRADIENTS,
     IMAGES,
+    INPUTS,
     KINDS_OF_SIDES,
     SEPARABLE,
     TABLES,
@@ -28,8 +29,8 @@ from tinykernel.training.options.declarations import (
     option,
 )
 from tinykernel.training.options.effort import check_effort
-from tinykernel.training.options.forms import DEFAULT_LAYOUT
 from tinykernel.training.options.ranges import (
+    DEFAULT_LAYOUT,
     KIND_OF_MODEL,
     LINEAR_BITS,
     MOST_CELLS,
@@ -47,6 +48,7 @@ _VARIED: dict[int | None, tuple[tuple[str, ...], str]] = {
     2: (("shift", "affine", "scale", "noise", "rotate"), "signals"),
     3: (("shift", "affine", "flip"), "images"),
 }
+_BITS_ON_COUNTS = 4  # of the weights of a linear part.
 #: spectrum="auto" needs windows of so many samples, and so many samples a second.
 LEAST_RATE, LEAST_SAMPLES = 1000.0, 1000
 
@@ -210,7 +212,7 @@ class Parameters(MachineParameters):
     )
     spectrum: str = option(
         "auto",
-        Check(ranges.spectrum),
+        ranges.spectrum,
         "Signals of integers: whether kernels take the levels of frequency bands instead of "
         'samples. "512/320/12" has segments of 512 samples, a hop of 320 samples and 12 bands. '
         '"auto" is "on" if `rate` is 1000 Hz or more and a window has 1000 samples or more.',
@@ -234,7 +236,7 @@ class Parameters(MachineParameters):
     )
     frame: str | None = option(
         None,
-        Check(ranges.frame, "2x2 to 4096x4096"),
+        ranges.frame,
         "Images: size and format of camera frames, such as 160x120:rgb565. Formats are grey8, "
         "rgb888, rgb565 (upper byte first), rgb565le and yuyv. The rows are then frames, which the "
         "model crops and resizes to the image_shape, line by line.",
@@ -276,6 +278,8 @@ class TrainerOptions(ClassParameters, Parameters):
     usual_layout: ClassVar[str] = DEFAULT_LAYOUT
     #: Kinds of signals that learn by epochs of gradients.
     by_gradients: ClassVar[tuple[str, ...]] = (SEPARABLE,)
+    #: Usual bits of the linear part beside components; None without one.
+    bits_beside: ClassVar[int | None] = None
 
     def check(self) -> None:
         """Refuse values that are not allowed or contradict each other."""
@@ -358,7 +362,7 @@ class TrainerOptions(ClassParameters, Parameters):
         named = KIND_OF_MODEL.get(self.model, self.model)
         kinds = KINDS_OF_SIDES[n_sides] if named == "auto" else (named,)
         learning = (GRADIENTS,) if set(kinds) & set(self.by_gradients) else ()
-        return ({None: "tables", 2: WINDOWS, 3: IMAGES}[n_sides], *kinds, *learning)
+        return (INPUTS[n_sides], *kinds, *learning)
 
     @property
     def is_sized(self) -> bool:
@@ -368,7 +372,7 @@ class TrainerOptions(ClassParameters, Parameters):
     def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
         """Return the bits of the linear part beside components, or on counts; None for none."""
         if self.linear == "auto":
-            return 4 if shape is not None else None
+            return self.bits_beside if shape is None else _BITS_ON_COUNTS
         return None if self.linear == "off" else int(self.linear)
 
     def width(self) -> int | str:

@@ -8,7 +8,6 @@ from typing import Any
 
 from tinykernel.checks import check_choice, check_count
 from tinykernel.errors import OptionError
-from tinykernel.training.options.forms import PRESETS, is_layout
 
 LINEAR_BITS = (2, 4, 8)
 #: Values of the option `model` that are no names of kinds.
@@ -16,6 +15,15 @@ KIND_OF_MODEL = {"tree": "trees"}
 LARGEST_SEED = 2**32 - 1  # of scikit-learn and NumPy
 #: With more, training takes days, and no target has the flash.
 MOST_COMPONENTS = 65536
+#: Layouts that have a name, by their widths (`is_layout`).
+PRESETS = {
+    "compact": "g4",
+    "phases": "g8-b8",
+    "windows": "g8-b8-t8-rows-ternary",
+    "full": "g4-b4-t4-ternary",
+}
+DEFAULT_LAYOUT = "compact"
+_WIDTHS = re.compile(r"g[148](-b[48](-t[48])?)?(-rows)?(-ternary)?")
 AUGMENTATIONS = ("shift", "affine", "flip", "scale", "noise", "rotate")
 MOST_CELLS = 255
 
@@ -58,6 +66,19 @@ def between(low: float, high: float, text: str, *, open_ends: bool = False) -> C
             raise OptionError(f"{name} must be a number {text}; got {value!r}")
 
     return Check(check, text.removeprefix("from "))
+
+
+def is_layout(name: str) -> bool:
+    """Whether this names a layout: a preset, or the widths of what a component stores.
+
+    Widths are ``g1``, ``g4`` or ``g8``: bits of G; ``b4`` or ``b8`` after that: of the phase start
+    of each row; ``t4`` or ``t8``: of the width of its window; ``rows``: S for each row instead of
+    each block; ``ternary``: weights -1, 0, 1.
+
+    >>> is_layout("g4-b8-ternary"), is_layout("t8")
+    (True, False)
+    """
+    return name in PRESETS or _WIDTHS.fullmatch(name) is not None
 
 
 def layout(name: str, value: Any) -> None:
@@ -106,19 +127,25 @@ def sides(form: str, *lengths: int) -> Check:
     return Check(check)
 
 
-def frame(name: str, value: Any) -> None:
-    """Check the description of frames of a camera."""
-    if not isinstance(value, str) or not re.fullmatch(r"[1-9]\d{0,3}x[1-9]\d{0,3}:\w+", value):
-        raise OptionError(f"{name}: {value!r}; write WIDTHxHEIGHT:FORMAT, as 160x120:rgb565")
+def matching(pattern: str, advice: str, range_: str = "") -> Check:
+    """Accept text of a pattern."""
+
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise OptionError(f"{name}: {value!r}; {advice}")
+
+    return Check(check, range_)
 
 
-def spectrum(name: str, value: Any) -> None:
-    """Check the description of the frames of a spectrum."""
-    if not isinstance(value, str) or not re.fullmatch(r"auto|off|on|\d+/\d+/\d+", value):
-        raise OptionError(
-            f"{name} must be auto, off, on, or length/hop/bands of segments such as 512/320/12; "
-            f"got {value!r}"
-        )
+#: Frames of a camera, and the segments of a spectrum.
+frame = matching(
+    r"[1-9]\d{0,3}x[1-9]\d{0,3}:\w+",
+    "write WIDTHxHEIGHT:FORMAT, as 160x120:rgb565",
+    "2x2 to 4096x4096",
+)
+spectrum = matching(
+    r"auto|off|on|\d+/\d+/\d+", "give auto, off, on, or length/hop/bands of segments, as 512/320/12"
+)
 
 
 def cells(name: str, value: Any) -> None:

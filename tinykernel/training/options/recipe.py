@@ -10,7 +10,7 @@ from tinykernel.checks import check_count, thread_count
 from tinykernel.errors import OptionError
 from tinykernel.hadamard import LANES
 from tinykernel.training.options.fields import TrainerOptions
-from tinykernel.training.options.forms import DEFAULT_LAYOUT, is_layout
+from tinykernel.training.options.ranges import DEFAULT_LAYOUT, is_layout
 
 # Rows times components that a training of classes goes through, about, but in so many epochs.
 _WORK, _FEWEST_EPOCHS = 1.2e9, 30

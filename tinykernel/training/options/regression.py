@@ -12,8 +12,6 @@ from tinykernel.training.options.declarations import KERNELS, SEPARABLE, declare
 from tinykernel.training.options.fields import TrainerOptions
 
 LOSSES = ("squared", "absolute")
-#: Default bits of the linear part on inputs, and on counts.
-BITS_BESIDE, _BITS_ON_COUNTS = 8, 4
 
 
 def _loss(name: str, value: Any) -> None:
@@ -61,13 +59,8 @@ class RegressorOptions(ValueParameters, TrainerOptions):
     # Smooth values need learned starts and widths more than many components: docs/training.md.
     usual_layout: ClassVar[str] = "windows"
     by_gradients: ClassVar[tuple[str, ...]] = (KERNELS, SEPARABLE)
+    bits_beside: ClassVar[int | None] = 8
     class_weight: ClassVar[None] = None  # type: ignore[misc]
-
-    def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
-        """Return the bits of the linear part, which values have by default."""
-        if self.linear == "auto":
-            return BITS_BESIDE if shape is None else _BITS_ON_COUNTS
-        return super().linear_bits(shape)
 
     def width(self) -> int | str:
         """Return the bits of quantized inputs; 8 leave more of 32 to a linear part."""

@@ -240,14 +240,9 @@ def _solve(
     n = len(matrix)
     added = max(penalty * diagonal_mean(matrix), 1e-9)
     matrix[np.arange(n), np.arange(n)] += added
-    total = -(-n // PANEL)
     # Panel by panel, so that Ctrl-C can end it.
-    for done in range(total):
-        if stage:
-            progress.report(stage, done, total)
-        eliminate(matrix, done * PANEL)
-    if stage:
-        progress.report(stage, total, total)
+    for first in progress.steps(stage, range(0, n, PANEL)):
+        eliminate(matrix, first)
     return substitute(matrix, right), matrix, added
 
 
@@ -297,9 +292,7 @@ def _round(
     best: tuple[float, float, _Doubles] | None = None
     interrupted = False
     try:
-        for number, step in enumerate((largest * STEPS).tolist()):
-            if stage:
-                progress.report(stage, number, len(STEPS))
+        for step in progress.steps(stage, (largest * STEPS).tolist()):
             levels, loss = _nearest_plane(factor, solved, step * unit, most)
             if best is None or loss < best[0]:
                 best = loss, step, levels
@@ -307,8 +300,6 @@ def _round(
         if best is None:
             raise
         interrupted = True
-    if stage:
-        progress.report(stage, len(STEPS), len(STEPS))
     assert best is not None
     return best[2], best[1], interrupted
 
@@ -366,8 +357,7 @@ def likeliest(
     before = weights, offset
     interrupted = False
     try:
-        for step in range(LIKELIHOOD_STEPS):
-            progress.report("weighing", step, LIKELIHOOD_STEPS)
+        for step in progress.steps("weighing", range(LIKELIHOOD_STEPS)):
             momentum = step / (step + 3)
             there = weights + momentum * (weights - before[0])
             level = offset + momentum * (offset - before[1])
@@ -384,7 +374,6 @@ def likeliest(
         if not weights.any():
             raise
         interrupted = True
-    progress.report("weighing", LIKELIHOOD_STEPS, LIKELIHOOD_STEPS)
     return weights, offset, interrupted
 
 

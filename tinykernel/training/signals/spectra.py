@@ -1,6 +1,7 @@
 """Training of separable convolutions on the spectra of signals."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -9,16 +10,12 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.plane import Plane
 from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.convolutions import ImageLearner
 from tinykernel.training.images.separable import SeparablePlan
-from tinykernel.training.images.training import (
-    ImageSettings,
-    PreparedConvolutions,
-    check_number,
-)
+from tinykernel.training.images.training import ImageSettings, PreparedConvolutions
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.linear import LinearRecipe
-from tinykernel.training.readouts.linear_training import TrainingRows, split_rows
+from tinykernel.training.readouts.linear_training import split_rows
 from tinykernel.training.signals.planes import (
     EVERY,
     PlaneLearner,
@@ -47,6 +44,7 @@ class PreparedPlanes(PreparedConvolutions):
     """Spectra of windows as images."""
 
     spectrum: Spectrum
+    LEARNERS: ClassVar[dict[bool, type[ImageLearner]]] = {True: PlaneLearner}
 
     @staticmethod
     def of(data: TrainSet, options: TrainerOptions, shape: tuple[int, ...]) -> "PreparedPlanes":
@@ -61,21 +59,14 @@ class PreparedPlanes(PreparedConvolutions):
         rows = rows.map_rows(lambda levels: levels.astype(np.uint8).reshape(planes))
         return PreparedPlanes(data, rows, options, grid, spectrum)
 
-    def recipe(self, settings: ImageSettings, n_rows: int) -> LinearRecipe:
-        """Return the recipe of the linear part, with the epochs of all."""
-        return self._plan(settings, n_rows).linear
-
-    def _plan(self, settings: ImageSettings, n_rows: int) -> SeparablePlan:
+    def plan(self, settings: ImageSettings, n_rows: int) -> SeparablePlan:
+        """Return the layers and how they are trained, with the epochs for so many rows."""
         size = settings.n_channels, n_rows, settings.bits
         return plane_plan(self.options, *size, self.data.losses)
 
-    def learner(self, settings: ImageSettings, rows: TrainingRows | None = None) -> PlaneLearner:
-        """Begin with convolutions, on all rows or some of them."""
-        rows = rows or self.rows
-        check_number(settings.n_channels)
-        plan = self._plan(settings, len(rows.rows))
-        variation = variation_of(self.options, self.spectrum, rows.rows.shape[2])
-        return PlaneLearner(rows.rows, rows.targets, rows.weight, plan, variation)
+    def augmentation(self, settings: ImageSettings) -> Augmentation:
+        """Return how much spectra are varied."""
+        return variation_of(self.options, self.spectrum, self.rows.rows.shape[2])
 
     def stages(self, learner: ImageLearner) -> tuple[Stage, ...]:
         """Return the spectrum, and the convolutions on it."""

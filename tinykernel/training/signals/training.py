@@ -254,8 +254,7 @@ class _Windows:
         averages = (1, 2) if plan.average == 2 else (1,)
         weighed = wanted, rows.weight, rows.groups, plan.beside
         windows = rows.rows, self.shape, self.scaler, rows.targets, rows.weight
-        for number, average in enumerate(averages):
-            progress.report("choosing kernels", number, len(averages))
+        for average in progress.steps("choosing kernels", averages):
             pools.append(SignalPool(*windows, self._plan_of_few(average)))
             whole, deviation = closed_form.fit_standardised(pools[-1].inputs, *weighed)
             losses.append(float(np.square(whole.left_out - wanted).mean()))
@@ -280,7 +279,6 @@ class _Windows:
             fit = closed_form.discriminating(fit, codes, rows.weight)
             standard = standard_of(columns, rows.weight, fit.penalty)
             stored, ended = round_to_plane(fit, standard, bits)
-        progress.report("choosing kernels", len(averages), len(averages))
         took = time.perf_counter() - started
         return _Chosen(
             pool, stages, stored, History([{"loss": losses[chosen], "seconds": took}], ended)
