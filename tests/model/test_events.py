@@ -30,8 +30,8 @@ def _slow(events: Events, scores: np.ndarray) -> tuple[list[int], int]:
         silent = [score for score, least in zip(row, events.thresholds, strict=True) if not least]
         rest = max(silent, default=sorted(row)[-2])
         others = [max(row[:c] + row[c + 1 :]) for c in range(len(row))]
-        halves = [max(other - rest, 0) // 2 for other in others]
-        gaps = [score - rest - half for score, half in zip(row, halves, strict=True)]
+        parts = [max(other - rest, 0) // 4 for other in others]
+        gaps = [score - rest - part for score, part in zip(row, parts, strict=True)]
         gaps = [min(max(gap, 0), LARGEST_SUM >> k) for gap in gaps]
         sums = [s - (s >> k) + gap for s, gap in zip(sums, gaps, strict=True)]
         label = row.index(max(row))

@@ -25,7 +25,7 @@ from tinykernel.model.stages import Beside, Components, Dense, Offset
 
 #: Version of the macros and tables, TK_RUNTIME_FORMAT of the runtime: a model does not compile with
 #: a runtime of another one.
-FORMAT = 7
+FORMAT = 8
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tinykernel.model.answers.events import LARGEST_SUM, NO_EVENT, Events, sums_
 from tinykernel.model.integer import IntegerModel
 from tinykernel.text import count, percent
 
-_SHIFTS = (0, 1, 2, 3)
+_SHIFTS = (0, 1, 2, 3, 4)
 _FOLDS = 5
 # Fewer and fewer false alarms are allowed where a threshold is chosen, then thresholds are larger,
 # until groups that it was not chosen on keep the rate.

@@ -114,7 +114,7 @@
 
 #include "tk_config.h"
 
-#define TK_RUNTIME_FORMAT 7
+#define TK_RUNTIME_FORMAT 8
 
 #if !defined(TK_FORMAT)
 #error "this model was generated for an older runtime: export it again"

@@ -65,9 +65,9 @@ TK_SHARED int tk_event(uint32_t *state, const int32_t *scores)
         }
     }
     for (i = 0; i < TK_CLASSES; ++i) {
-        const uint32_t half = tk_above(i == label ? second : scores[label], rest) >> 1;
+        const uint32_t part = tk_above(i == label ? second : scores[label], rest) >> 2;
         const uint32_t gap = tk_above(scores[i], rest);
-        const uint32_t taken = gap > half ? gap - half : 0u;
+        const uint32_t taken = gap > part ? gap - part : 0u;
         sums[i] -= sums[i] >> TK_EVENT_SHIFT;
         sums[i] += taken < limit ? taken : limit;
     }

@@ -25,13 +25,13 @@ class Events(Record):
 
     The firmware keeps, of each class c, a sum in a uint32 that forgets: an exponential sum by
     shifts. It takes in by how much the score of the class exceeds those of the background, less
-    half of that of the best other class. With ``most = (2**31 - 1) >> shift``, all sums, `wait` and
-    `held` 0 at the beginning::
+    a quarter of that of the best other class. With ``most = (2**31 - 1) >> shift``, all sums,
+    `wait` and `held` 0 at the beginning::
 
         label     = that of the largest score
         rest      = largest score of background; without background, the second largest of all
         other_c   = largest score of the classes other than c
-        gap_c     = score_c - rest - (max(other_c - rest, 0) >> 1)        for each class c
+        gap_c     = score_c - rest - (max(other_c - rest, 0) >> 2)        for each class c
         sum_c     = sum_c - (sum_c >> shift) + min(max(gap_c, 0), most)
         held      = 0 if held > 0 and sum_(held - 1) < thresholds_(held - 1) >> 1
         event     = wait == 0, thresholds_label > 0, sum_label >= thresholds_label,
@@ -145,7 +145,7 @@ def sums_over(
     rest = (wide[:, silent].max(axis=1) if silent.any() else second)[:, np.newaxis]
     is_label = np.arange(wide.shape[1]) == labels[:, np.newaxis]
     other = np.where(is_label, second[:, np.newaxis], largest[:, np.newaxis])
-    gaps = wide - rest - (np.maximum(other - rest, 0) >> 1)
+    gaps = wide - rest - (np.maximum(other - rest, 0) >> 2)
     taken = np.clip(gaps, 0, LARGEST_SUM >> shift)
     sums = np.empty_like(taken)
     for at, added in enumerate(taken):
