@@ -80,3 +80,14 @@ def test_a_linear_part_may_lead_where_rows_are_few(monkeypatch, n_folds, lead):
     monkeypatch.setattr(TrialData, "judged", fake)
     *_, last = begun(n_folds).rounds()
     assert (last.best.linear_bits, last.best.lead) == (4, lead)
+
+
+def test_the_best_of_each_layout_on_one_fold_is_judged_on_two(tried):
+    """A linear part that is far behind is not trained on the second, and once with a lead."""
+    losses, _ = tried
+    losses |= {("compact", None): 0.1, ("windows", None): 0.2, ("compact", 4): 0.3}
+    search = begun()
+    list(search.rounds())
+    twice = {(recipe.layout, recipe.linear_bits) for recipe, fold in search.judged if fold == 1}
+    assert twice == {("compact", None), ("windows", None)}
+    assert [recipe.lead for recipe, _ in search.judged if recipe.lead > 1] == [10]

@@ -103,6 +103,28 @@ def test_a_costly_kind_behind_a_cheap_one_trains_a_quarter_before_its_long_searc
     assert 0.25 in costly.calls
 
 
+def test_of_the_specs_of_a_kind_the_best_after_a_quarter_trains_in_full():
+    """Runners-up of a long training take a quarter of the time of the best."""
+
+    class Several(Scripted):
+        def epochs(self, spec, problem):
+            return 100
+
+        def tune(self, specs, problem):
+            yield [RaceTrial(NamedSpec(name), 0.45, 0.9) for name in ("first", "second")]
+
+        def judge(self, spec, problem, fold, share):
+            self.calls.append((spec.name, share))
+            self.final = {"first": 0.4, "second": 0.3}[spec.name]
+            return super().judge(spec, problem, fold, share)
+
+    cheap, costly = Scripted("cheap", 1, [0.5], 0.4), Several("costly", 2, [], 0.0)
+    selection = select(problem_of(), [cheap, costly])
+    assert str(selection.spec) == "second"
+    assert ("second", 1.0) in costly.calls
+    assert ("first", 1.0) not in costly.calls
+
+
 def test_few_rows_are_judged_outside_every_fold():
     """What costs more and is far behind on the first fold is not trained on the others."""
     cheap, dear = Scripted("cheap", 1, [0.5], 0.4), Scripted("dear", 2, [0.5], 0.4)

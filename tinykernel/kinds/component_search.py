@@ -89,7 +89,10 @@ class ComponentSearch(Generic[RecipeT]):
             for other in self.recipes
             if other.layout == recipe.layout and other.linear_bits != recipe.linear_bits
         ]
-        before = self._final([*climbed, *beside, *self._led(beside)])
+        best_of: dict[str, RecipeT] = {}
+        for recipe in self._ranked([*climbed, *beside, *self._led(beside, climbed)]):
+            best_of.setdefault(recipe.layout, recipe)
+        before = self._final(list(best_of.values()))
         recipe = before
         if "noise" not in self.fixed:
             recipe = self._with_best_noise(recipe, list(_FURTHER_NOISE))
@@ -99,11 +102,16 @@ class ComponentSearch(Generic[RecipeT]):
         best = self._final([recipe, before, self.usual(recipe)])
         yield SearchRound(best, self._runners_up(best))
 
-    def _led(self, beside: Sequence[RecipeT]) -> list[RecipeT]:
-        """Return the best recipe beside a linear part, with a lead; none where one fold judges."""
+    def _led(self, beside: Sequence[RecipeT], climbed: Sequence[RecipeT]) -> list[RecipeT]:
+        """Return the best recipe beside a linear part, with a lead; none where one fold judges.
+
+        None is returned either where its heat is far behind those without a linear part.
+        """
         if not beside or beside[0].losses or len(self.data.folds) == 1:
             return []
-        best = replace(self._final(beside), lead=_LEAD)
+        best = replace(self._ranked(beside)[0], lead=_LEAD)
+        if self._heat(best) > _FAR_BEHIND * min(map(self._heat, climbed)):
+            return []
         if "sigma_multiple" in self.fixed:
             return [best]
         return [min((best, self._moved(best, 2.0)), key=self._heat)]
@@ -197,6 +205,17 @@ class ComponentSearch(Generic[RecipeT]):
         distinct = [first, *(other for other in others if self.goes_on())]
         self.finalists |= dict.fromkeys(distinct)
         return min(distinct, key=self._full) if len(distinct) > 1 else distinct[0]
+
+    def _ranked(self, recipes: Sequence[RecipeT]) -> list[RecipeT]:
+        """Return recipes by their loss on the first fold of a final, the best one first."""
+        last = len(self.data.folds) - 1
+        jobs = {recipe: (self._planned(recipe, final=True), last) for recipe in recipes}
+        for first in range(0, len(recipes), 2):
+            if first and not self.goes_on():
+                break
+            self._train([jobs[recipe] for recipe in recipes[first : first + 2]])
+        done = [recipe for recipe in recipes if jobs[recipe] in self.judged]
+        return sorted(done, key=lambda recipe: self.judged[jobs[recipe]][0])
 
     def _runners_up(self, best: RecipeT) -> list[RecipeT]:
         """Return the best recipe of each other layout that is nearly as good."""

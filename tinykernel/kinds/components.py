@@ -63,6 +63,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
     cost = 2
     # A short training of components gains more than those of others by a longer one.
     behind = (float("inf"), 1.5)
+    share = 0.5
 
     def cost_for(self, spec: ComponentsSpec, problem: Problem) -> int:
         """Return the rank; components of values are cheaper than trees, see `TreesKind`."""

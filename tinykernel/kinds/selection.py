@@ -26,9 +26,10 @@ from tinykernel.training.threads import side_by_side
 _RACE, _FINALS = "comparing kinds of models", "training in full to compare"
 # A kind far behind after a final is not trained on more folds.
 _FAR_BEHIND = 2.0
-# Before its long search, a costly kind behind cheaper ones trains for this share of the epochs; if
-# it is behind by so many standard errors, it hardly comes back by more epochs.
-_PILOT, _OUT_OF_REACH = 0.25, 1.5
+# Before its long search, and after it, a costly kind behind cheaper ones trains for this share of
+# the epochs. To be chosen it must lead by one standard error at the end, which it hardly does if it
+# is behind by so many now.
+_PILOT, _OUT_OF_REACH = 0.25, 0.5
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,7 @@ class _Race:
             (entrant.kind, spec)
             for entrant in self.entrants
             if not entrant.is_out and entrant.is_near(least, self.problem.pace.is_cut)
-            for spec in entrant.finalists
+            for spec in self._finalists(entrant)
         ]
         # What one kind has tuned it has compared, too.
         is_decided = len(finalists) == 1 or {kind for kind, _ in finalists} == {tuned}
@@ -238,6 +239,18 @@ class _Race:
             for record in self.records
         )
         return Selected(kind, spec, records, self.choice, trial)
+
+    def _finalists(self, entrant: _Entrant) -> list[Spec]:
+        """Return the specs of a kind that train in full: one, if a part of the epochs can tell."""
+        specs, problem = entrant.finalists, self.problem
+        is_short = problem.is_few or problem.pace.effort.share <= _PILOT
+        if len(specs) < 2 or not entrant.n_rounds or is_short:
+            return specs
+        if not all(entrant.kind.epochs(spec, problem) for spec in specs):
+            return specs
+        tasks = [(entrant.kind, spec, _PILOT) for spec in specs]
+        choice = self._chosen(self._trained(tasks, [problem.final], None), [problem.final], 0.0)
+        return [specs[choice.best]]
 
     def _final(self, finalists: list[tuple[AnyKind, Spec]]) -> int:
         """Train finalists inside folds, and choose by the rows outside; return the place."""
