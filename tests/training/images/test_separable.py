@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tinykernel.estimator import Classifier
 from tinykernel.model.grid import Grid
-from tinykernel.model.stages.separable import Separable
+from tinykernel.model.stages.separable import SINGLE, Separable, size_after
 from tinykernel.training.augment import Augmentation
+from tinykernel.training.images import separable_passes as passes
 from tinykernel.training.images.convolutions import as_levels
 from tinykernel.training.images.separable import SeparableLearner, SeparablePlan
 from tinykernel.training.inputs import choose_scaler
@@ -44,12 +47,44 @@ def test_training_sees_what_the_stages_compute(average, row_strides):
     targets, weight = np.eye(2, dtype=np.float32)[y], np.ones(64, np.float32)
     learner = SeparableLearner(images, targets, weight, plan, Augmentation(affine=0.5))
     run_epochs(learner, 2, stage=None)
-    given, values = Grid.raw("uint8", 13, 13, 3), raw
+    ports, values = Grid.raw("uint8", 13, 13, 3), raw
     for stage in learner.stages(scaler)[:2]:
-        stage.ranges(given)
-        values, given = stage.run(values, given), stage.gives(given)
+        stage.ranges(ports)
+        values, ports = stage.run(values, ports), stage.gives(ports)
     assert values.tolist() == learner.features(images).tolist()
     assert values.std() > 0
+
+
+@given(
+    st.tuples(*[st.integers(3, 9)] * 2),
+    st.sampled_from([1, 4, 8, 11]),
+    st.tuples(*[st.integers(1, 2)] * 2, st.integers(0, 1)),
+    st.integers(0, 2**32 - 1),
+)
+def test_passes_add_up_like_loops_over_positions(sides, n_channels, steps, seed):
+    """Sums of kernels and both gradients are those of obvious loops, bit for bit."""
+    rng, (down, across, above) = np.random.default_rng(seed), steps
+    rows, columns = size_after(SINGLE, steps[:2], above, *sides)
+    maps = rng.integers(0, 256, (2, *sides, n_channels)).astype(np.float32)
+    weights = rng.integers(-7, 8, (9, n_channels)).astype(np.float32)
+    d = rng.standard_normal((2, rows, columns, n_channels), dtype=np.float32)
+    seen = np.zeros((*d.shape[:3], 9, n_channels), np.float32)
+    d_maps, d_weights = np.zeros_like(maps), np.zeros((2, 9, n_channels), np.float32)
+    for b, y, x, k in np.ndindex(seen.shape[:4]):
+        v, u = y * down + k // 3 - above, x * across + k % 3 - 1
+        if 0 <= v < sides[0] and 0 <= u < sides[1]:
+            seen[b, y, x, k] = maps[b, v, u]
+            d_maps[b, v, u] += weights[k] * d[b, y, x]
+            d_weights[b, k] += maps[b, v, u] * d[b, y, x]
+    out = np.full((*d.shape[:3], 9 * n_channels), np.nan, np.float32)
+    passes.patches(0, 2, maps, steps, out)
+    assert out.tobytes() == seen.tobytes()
+    sums, back, gradients = np.full_like(d, np.nan), np.full_like(maps, 9), d_weights + 1
+    passes.single_sums(0, 2, maps, weights, steps, sums)
+    assert np.array_equal(sums, (seen * weights).sum(axis=3))
+    passes.single_back(0, 2, maps, weights, steps, d, back, gradients)
+    assert np.array_equal(back, d_maps)
+    assert np.array_equal(gradients, d_weights)
 
 
 def test_gradients_of_a_smooth_layer_are_those_of_differences():

@@ -37,6 +37,7 @@ _LEAST_VARIANCE = 1e-3
 _EXACT = 1 << 24
 _LARGEST_BIAS, _LARGEST_MULTIPLIER, _LARGEST_SHIFT = (1 << 19) - 1, 127, 24
 _MEASURED_ROWS, _ROWS_AT_ONCE = 1024, 128
+_NUMBERS_AT_ONCE = 1 << 15  # that stay in the cache while they are multiplied.
 
 # Our threads multiply matrices. Those of OpenBLAS would wait for each other busily.
 _one_blas_thread = threadpool_limits.wrap(limits=1, user_api="blas")
@@ -359,12 +360,16 @@ def _matrix_back(
     products: list[NDArray[np.float64]],
 ) -> None:
     """Write the gradients of maps, if wanted, and append those of weights, in this unit: exact."""
-    flat = maps[begin:end].reshape(-1, len(levels)).astype(np.float64)
-    whole = np.rint(d[begin:end].reshape(-1, levels.shape[1]) / np.float32(unit))
-    products.append(flat.T @ whole.astype(np.float64))
-    if d_maps.size:
-        gradients = d_maps[begin:end].reshape(-1, len(levels))
-        np.multiply(whole @ levels.T, np.float32(unit), out=gradients)
+    flat, gradients = (part[begin:end].reshape(-1, part.shape[-1]) for part in (maps, d))
+    total, at_once = np.zeros(levels.shape), max(1, _NUMBERS_AT_ONCE // len(levels))
+    for first in range(0, len(flat), at_once):
+        part = slice(first, first + at_once)
+        whole = np.rint(gradients[part] / np.float32(unit))
+        total += flat[part].astype(np.float64).T @ whole.astype(np.float64)
+        if d_maps.size:
+            back = d_maps[begin:end].reshape(flat.shape)[part]
+            np.multiply(whole @ levels.T, np.float32(unit), out=back)
+    products.append(total)
 
 
 def _added(parts: NDArray[Any]) -> NDArray[np.float64]:

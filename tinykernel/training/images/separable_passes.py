@@ -12,6 +12,7 @@ import numpy as np
 
 from tinykernel.compiled import njit
 from tinykernel.hadamard import LANES
+from tinykernel.training.eights import WIDTH, add_product, load, store, zeros
 from tinykernel.training.images.convolution_passes import warp
 from tinykernel.training.readouts.linear_passes import learn_group
 
@@ -35,61 +36,150 @@ def gather_images(begin, end, images, rows, moves, out):  # type: ignore[no-unty
 
 
 @njit(nogil=True, error_model="numpy")
+def _frame(maps, steps, columns):  # type: ignore[no-untyped-def]
+    """Return room for a map with zeros around it, and where nine taps begin in it.
+
+    Of a stride of 2 even columns come first in a row, so that the columns that one tap sees are
+    side by side. Behind it are a few numbers that may be loaded. The third result is how far apart
+    the taps of two rows of sums are.
+    """
+    height, _, n_channels = maps.shape[1:]
+    across, wide = steps[1], columns + 2
+    taps = np.empty(9, dtype=np.int64)
+    for k in range(9):
+        taps[k] = ((k // 3 * across + k % 3 % across) * wide + k % 3 // across) * n_channels
+    row = across * wide * n_channels
+    return np.zeros((height + 2) * row + WIDTH, dtype=np.float32), taps, steps[0] * row
+
+
+@njit(nogil=True, error_model="numpy")
+def _move(map_, steps, columns, frame, is_back):  # type: ignore[no-untyped-def]
+    """Copy a map (rows, columns, channels) into its frame, or back from it."""
+    height, width, n_channels = map_.shape
+    _, across, above = steps
+    wide = columns + 2
+    for v in range(height):
+        for u in range(width):
+            column = (u + 1) % across * wide + (u + 1) // across
+            first = ((v + above) * across * wide + column) * n_channels
+            cell, place = map_[v, u], frame[first : first + n_channels]
+            if is_back:
+                cell[:] = place
+            else:
+                place[:] = cell
+
+
+@njit(nogil=True, error_model="numpy")
 def patches(begin, end, maps, steps, out):  # type: ignore[no-untyped-def]
     """Write the inputs of 3 x 3 kernels of all channels: out (n, rows, columns, 9 * channels)."""
-    height, width, n_channels = maps.shape[1:]
     down, across, above = steps
+    rows, columns, n = out.shape[1], out.shape[2], out.shape[3] // 3
+    every = down, 1, above
+    frame, taps, pitch = _frame(maps, every, maps.shape[2])
     for b in range(begin, end):
-        for y in range(out.shape[1]):
-            for x in range(out.shape[2]):
-                for k in range(9):
-                    v, u = y * down + k // 3 - above, x * across + k % 3 - 1
-                    part = out[b, y, x, k * n_channels : (k + 1) * n_channels]
-                    is_inside = 0 <= v < height and 0 <= u < width
-                    for c in range(n_channels):
-                        part[c] = maps[b, v, u, c] if is_inside else _ZERO
+        _move(maps[b], every, maps.shape[2], frame, False)
+        for y in range(rows):
+            for x in range(columns):
+                for k in range(3):
+                    first = y * pitch + taps[3 * k] + x * across * maps.shape[3]
+                    part, seen = out[b, y, x, k * n : (k + 1) * n], frame[first : first + n]
+                    for i in range(n):
+                        part[i] = seen[i]
 
 
 @njit(nogil=True, error_model="numpy")
 def single_sums(begin, end, maps, weights, steps, out):  # type: ignore[no-untyped-def]
     """Slide kernels (9, channels) over maps, each over its own channel."""
-    height, width, n_channels = maps.shape[1:]
-    down, across, above = steps
+    rows, columns, n_channels = out.shape[1:]
+    n = columns * n_channels
+    frame, taps, pitch = _frame(maps, steps, columns)
+    w = np.empty((9, n), dtype=np.float32)
+    for i in range(n):
+        w[:, i] = weights[:, i % n_channels]
+    w0, w1, w2, w3, w4, w5, w6, w7, w8 = w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8]
     for b in range(begin, end):
-        for y in range(out.shape[1]):
-            for x in range(out.shape[2]):
-                total = out[b, y, x]
-                total[:] = 0
-                for k in range(9):
-                    v, u = y * down + k // 3 - above, x * across + k % 3 - 1
-                    if 0 <= v < height and 0 <= u < width:
-                        seen, tap = maps[b, v, u], weights[k]
-                        for c in range(n_channels):
-                            total[c] += tap[c] * seen[c]
+        _move(maps[b], steps, columns, frame, False)
+        for y in range(rows):
+            total, x = out[b, y].reshape(-1), frame[y * pitch :]
+            x0, x1, x2 = x[taps[0] :], x[taps[1] :], x[taps[2] :]
+            x3, x4, x5 = x[taps[3] :], x[taps[4] :], x[taps[5] :]
+            x6, x7, x8 = x[taps[6] :], x[taps[7] :], x[taps[8] :]
+            for i in range(n):
+                upper = w0[i] * x0[i] + w1[i] * x1[i] + w2[i] * x2[i] + w3[i] * x3[i]
+                lower = w4[i] * x4[i] + w5[i] * x5[i] + w6[i] * x6[i] + w7[i] * x7[i]
+                total[i] = upper + lower + w8[i] * x8[i]
 
 
 @njit(nogil=True, error_model="numpy")
 def single_back(  # type: ignore[no-untyped-def]
     begin, end, maps, weights, steps, d_sums, d_maps, d_weights
 ):
-    """Write the gradients of maps, and of weights by image: d_weights (n, 9, channels)."""
-    height, width, n_channels = maps.shape[1:]
-    down, across, above = steps
+    """Write the gradients of maps, and of weights by image: d_weights (n, 9, channels).
+
+    A gradient adds up what positions give, row by row, as a loop over positions would.
+    """
+    rows, columns, n_channels = d_sums.shape[1:]
+    n, across = columns * n_channels, steps[1]
+    frame, taps, pitch = _frame(maps, steps, columns)
+    back = np.zeros(frame.size, dtype=np.float32)
+    w = np.empty((9, n + 2 * n_channels), dtype=np.float32)
+    for i in range(w.shape[1]):
+        w[:, i] = weights[:, i % n_channels]
+    # Gradients of sums, with zeros before and behind each row.
+    wide = n + 4 * n_channels
+    d = np.zeros(rows * wide + WIDTH, dtype=np.float32)
     for b in range(begin, end):
-        d_maps[b] = 0
-        d_weights[b] = 0
-        for y in range(d_sums.shape[1]):
-            for x in range(d_sums.shape[2]):
-                d = d_sums[b, y, x]
-                for k in range(9):
-                    v, u = y * down + k // 3 - above, x * across + k % 3 - 1
-                    if 0 <= v < height and 0 <= u < width:
-                        seen, back, tap = maps[b, v, u], d_maps[b, v, u], weights[k]
-                        gradient = d_weights[b, k]
-                        for c in range(n_channels):
-                            back[c] += tap[c] * d[c]
-                        for c in range(n_channels):
-                            gradient[c] += seen[c] * d[c]
+        _move(maps[b], steps, columns, frame, False)
+        back[:] = _ZERO
+        for y in range(rows):
+            near = y * wide + 2 * n_channels
+            d[near : near + n] = d_sums[b, y].reshape(-1)
+            for k in range(0, 9, 3):
+                w0, w1, w2 = w[k], w[k + 1], w[k + 2]
+                left = back[y * pitch + taps[k] :]
+                d0, d1, d2 = d[near:], d[near - n_channels :], d[near - 2 * n_channels :]
+                if across == 1:
+                    for i in range(n + 2 * n_channels):
+                        left[i] = left[i] + w2[i] * d2[i] + w1[i] * d1[i] + w0[i] * d0[i]
+                    continue
+                middle, right = back[y * pitch + taps[k + 1] :], back[y * pitch + taps[k + 2] :]
+                for i in range(n):
+                    middle[i] += w1[i] * d0[i]
+                for i in range(n):
+                    right[i] += w2[i] * d0[i]
+                for i in range(n):
+                    left[i] += w0[i] * d0[i]
+        _move(d_maps[b], steps, columns, back, True)
+        _tap_gradients(frame, taps, pitch, d, rows, n, d_weights[b])
+
+
+@njit(nogil=True, error_model="numpy")
+def _tap_gradients(frame, taps, pitch, d, rows, n, out):  # type: ignore[no-untyped-def]
+    """Write the gradients of the weights of one image: eight channels at a time."""
+    n_channels = out.shape[1]
+    wide = n + 4 * n_channels
+    t0, t1, t2, t3, t4, t5, t6, t7, t8 = taps
+    part = np.empty(9 * WIDTH, dtype=np.float32)
+    for c in range(0, n_channels, WIDTH):
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = zeros()
+        for y in range(rows):
+            x, near = y * pitch + c, y * wide + 2 * n_channels + c
+            for i in range(0, n, n_channels):
+                v = load(d, near + i)
+                s0 = add_product(s0, load(frame, x + t0 + i), v)
+                s1 = add_product(s1, load(frame, x + t1 + i), v)
+                s2 = add_product(s2, load(frame, x + t2 + i), v)
+                s3 = add_product(s3, load(frame, x + t3 + i), v)
+                s4 = add_product(s4, load(frame, x + t4 + i), v)
+                s5 = add_product(s5, load(frame, x + t5 + i), v)
+                s6 = add_product(s6, load(frame, x + t6 + i), v)
+                s7 = add_product(s7, load(frame, x + t7 + i), v)
+                s8 = add_product(s8, load(frame, x + t8 + i), v)
+        sums = s0, s1, s2, s3, s4, s5, s6, s7, s8
+        for k in range(9):
+            store(part, k * WIDTH, sums[k])
+            for i in range(min(WIDTH, n_channels - c)):
+                out[k, c + i] = part[k * WIDTH + i]
 
 
 @njit(nogil=True, error_model="numpy")
