@@ -20,7 +20,7 @@ _FENCED = re.compile(r"^ *(`{3,}).*?^ *\1$", re.MULTILINE | re.DOTALL)
 TASKS: Mapping[str, tuple[str, ...]] = {
     "Train": ("train", "Classifier", "Regressor", "NoveltyDetector"),
     "Train the kernel machine alone": ("TernaryKernelClassifier", "TernaryKernelRegressor"),
-    "Cut recordings": ("windows",),
+    "Cut recordings": ("windows", "relative"),
     "Take a model of another library": ("convert", "quantize"),
     "Judge": ("evaluate", "tune", "report_page"),
     "Let it refuse, and watch it": ("calibrate", "Counters"),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tinykernel.data.recordings import windows as windows
     from tinykernel.decisions import Counters as Counters
     from tinykernel.decisions import calibrate as calibrate
+    from tinykernel.decisions import relative as relative
     from tinykernel.errors import TinykernelError as TinykernelError
     from tinykernel.estimator import Classifier as Classifier
     from tinykernel.estimator import NoveltyDetector as NoveltyDetector
@@ -51,6 +52,7 @@ _HOME = {
     "export": "tinykernel.codegen.projects",
     "load": "tinykernel.modelfile",
     "quantize": "tinykernel.model",
+    "relative": "tinykernel.decisions",
     "report": "tinykernel.measure.report",
     "report_page": "tinykernel.reporting",
     "save": "tinykernel.modelfile",
