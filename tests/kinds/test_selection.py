@@ -123,6 +123,9 @@ def test_of_the_specs_of_a_kind_the_best_after_a_quarter_trains_in_full():
     assert str(selection.spec) == "second"
     assert ("second", 1.0) in costly.calls
     assert ("first", 1.0) not in costly.calls
+    alone = Several("alone", 2, [], 0.0)
+    assert str(select(problem_of(), [alone]).spec) == "first", "what one kind has tuned"
+    assert not alone.calls
 
 
 def test_few_rows_are_judged_outside_every_fold():

@@ -103,9 +103,9 @@ class ComponentSearch(Generic[RecipeT]):
         yield SearchRound(best, self._runners_up(best))
 
     def _led(self, beside: Sequence[RecipeT], climbed: Sequence[RecipeT]) -> list[RecipeT]:
-        """Return the best recipe beside a linear part, with a lead; none where one fold judges.
+        """Return the best recipe beside a linear part, with a lead.
 
-        None is returned either where its heat is far behind those without a linear part.
+        There is none where one fold judges, or if its heat is far behind those without such a part.
         """
         if not beside or beside[0].losses or len(self.data.folds) == 1:
             return []

@@ -220,18 +220,17 @@ class _Race:
 
     def selection(self) -> Selected:
         """Compare the finalists, trained as for delivery."""
-        least = min(entrant.loss for entrant in self.entrants)
-        leader = self.leader()
-        tuned = None if leader is None else leader.kind
+        least, is_cut = min(entrant.loss for entrant in self.entrants), self.problem.pace.is_cut
+        stay = (entrant for entrant in self.entrants if not entrant.is_out)
+        near = [entrant for entrant in stay if entrant.is_near(least, is_cut)]
+        # What one kind has tuned it has compared, too.
+        is_decided = near == [self.leader()]
         finalists = [
             (entrant.kind, spec)
-            for entrant in self.entrants
-            if not entrant.is_out and entrant.is_near(least, self.problem.pace.is_cut)
-            for spec in self._finalists(entrant)
+            for entrant in near
+            for spec in (entrant.finalists[:1] if is_decided else self._finalists(entrant))
         ]
-        # What one kind has tuned it has compared, too.
-        is_decided = len(finalists) == 1 or {kind for kind, _ in finalists} == {tuned}
-        kind, spec = finalists[0 if is_decided else self._final(finalists)]
+        kind, spec = finalists[self._final(finalists) if len(finalists) > 1 else 0]
         trials = [trial for entrant in self.entrants for trial in entrant.trials]
         trial = next((trial for trial in trials if trial.spec == spec), None)
         records = tuple(
