@@ -171,16 +171,17 @@ class SeparableLearner(ImageLearner):
             factor = _UNIT * self.scale_of[layer.units] / deviation
             shift = _UNIT * self.shift_of[layer.units] - mean * factor
             maps = np.empty_like(sums)
-            self._each(passes.activate, len(sums), _flat(sums), factor, shift, _flat(maps))
+            wide = _wide(sums, factor, shift)
+            self._each(passes.activate, len(sums), *wide, _wide(maps)[0])
             passed.append(_Passed(levels, step, inputs, sums, maps, mean, factor, deviation))
         return passed
 
     def _moments_of(self, sums: _Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return mean and variance of each channel; sums of whole numbers, exact in any order."""
-        parts = np.empty((len(sums), 2, sums.shape[-1]))
-        self._each(passes.moments, len(sums), _flat(sums), parts)
+        parts = np.empty((len(sums), 2, *sums.shape[2:]))
+        self._each(passes.moments, len(sums), *_wide(sums), parts.reshape(len(sums), 2, -1))
         count = sums.size // sums.shape[-1]
-        mean, square = parts.sum(axis=0) / count
+        mean, square = parts.sum(axis=(0, 2)) / count
         return mean, np.maximum(square - mean * mean, 0) + _LEAST_VARIANCE
 
     def _fold(self) -> list[_Folded]:
@@ -200,7 +201,7 @@ class SeparableLearner(ImageLearner):
 
     def _clip(self, sums: _Floats, folded: _Folded) -> _Floats:
         out = np.empty_like(sums)
-        self._each(passes.clip_products, len(sums), _flat(sums), *folded, _flat(out))
+        self._each(passes.clip_products, len(sums), *_wide(sums, *folded), _wide(out)[0])
         return out
 
     def _maps(
@@ -269,8 +270,8 @@ class SeparableLearner(ImageLearner):
         self.gradients["shift_of"][0, layer.units] = _UNIT * first
         count, most = d.size // d.shape[-1], np.empty(n, dtype=np.float32)
         means = (first / count).astype(np.float32), (second / count / deviation**2).astype("f4")
-        known = passed.mean, passed.factor, *means
-        self._each(passes.normal_gradients, n, sums, *known, flat, most)
+        wide = _wide(passed.sums, passed.mean, passed.factor, *means)
+        self._each(passes.normal_gradients, n, *wide, _wide(d)[0], most)
         levels, inputs, d_maps = passed.levels, passed.inputs, d
         if layer.kind == SINGLE:
             d_maps, by_image = np.empty_like(inputs), np.empty((n, *layer.shape), np.float32)
@@ -341,6 +342,15 @@ def _layers_of(plan: SeparablePlan, n_channels: int) -> list[_Layer]:
 
 def _flat(maps: _Floats) -> _Floats:
     return maps.reshape(len(maps), -1, maps.shape[-1])
+
+
+def _wide(maps: _Floats, *of_channels: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return maps with whole rows side by side, and numbers of channels as wide as these.
+
+    Loops over channels of a position would be too short for compilers.
+    """
+    rows = maps.reshape(len(maps), maps.shape[1], -1)
+    return [rows, *(np.tile(numbers, maps.shape[2]) for numbers in of_channels)]
 
 
 def _matrix_sums(begin: int, end: int, maps: _Floats, levels: _Floats, out: _Floats) -> None:

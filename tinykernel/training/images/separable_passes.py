@@ -233,12 +233,12 @@ def cut_gradients(begin, end, values, sums, mean, gradients, out):  # type: igno
     loops that add up are apart, so that compilers make vectors of both.
     """
     for b in range(begin, end):
-        first, second = out[b, 0], out[b, 1]
-        out[b] = 0
+        first, second, value = out[b, 0], out[b, 1], values[b].reshape(-1)
+        out[b], d = 0, gradients[b].reshape(-1)
+        for i in range(d.size):
+            d[i] = d[i] if (value[i] > _ZERO) & (value[i] < _TOP) else _ZERO
         for p in range(sums.shape[1]):
-            d, value, total = gradients[b, p], values[b, p], sums[b, p]
-            for c in range(d.size):
-                d[c] = d[c] if (value[c] > _ZERO) & (value[c] < _TOP) else _ZERO
+            d, total = gradients[b, p], sums[b, p]
             for c in range(d.size):
                 first[c] += d[c]
             for c in range(d.size):
