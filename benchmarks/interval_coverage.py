@@ -17,7 +17,7 @@ from tinykernel import NoveltyDetector
 from tinykernel.decisions.confidence import confidence_table, fit_temperature
 from tinykernel.decisions.novelty import alarms
 from tinykernel.decisions.shares import effective_rows
-from tinykernel.decisions.thresholds import by_error
+from tinykernel.decisions.thresholds import Ranking
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import accuracy_interval
 from tinykernel.evaluation.figures import compare_values
@@ -122,7 +122,7 @@ def promise(groups: int, bad: float, wrong: float, repeats: int) -> tuple[float,
         right = rng.random(len(error)) >= error
         margin = rng.permutation(len(error)).astype(np.uint32)
         share = effective_rows(right.astype(np.float64), group, 0.95) / len(right)
-        chosen, _ = by_error(margin, right, PROMISED, 0.05, share, group)
+        chosen, _ = Ranking(margin, right, share, group).by_error(PROMISED, 0.05)
         made += chosen is not None
         broken += chosen is not None and truth > PROMISED
     return made / repeats, broken / repeats

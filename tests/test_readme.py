@@ -26,6 +26,7 @@ from tests.sessions import (
     commands,
     difference,
     environment,
+    page_differences,
     run_command,
     wording,
 )
@@ -40,12 +41,8 @@ def test_console_blocks(tmp_path, require_platforms) -> None:
     for target in ("host", "cortex-m4"):
         require_platforms(target)
     (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
-    differences = []
-    for block in blocks(README, "console"):
-        for shown in commands(block):
-            text = difference(list(shown.output), run_command(shown.command, tmp_path))
-            differences += [f"{block}: $ {shown.command}\n  {text}"] if text else []
-    assert not differences, "\n".join(differences)
+    wrong = page_differences(README, tmp_path)
+    assert not wrong, "\n".join(wrong)
     assert (tmp_path / "digits.tkm").is_file()
     assert (tmp_path / "act.tkm").is_file()
 

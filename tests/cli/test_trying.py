@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.tools import failed
 from tests.random_models import random_model
-from tests.sessions import ROOT, blocks, commands, difference, run_command
+from tests.sessions import ROOT, blocks, page_differences
 from tinykernel import save
 
 
@@ -62,7 +62,6 @@ def test_the_session_in_the_documentation(tmp_path, monkeypatch, require_tool) -
     monkeypatch.setenv("BROWSER", "true")
     page = ROOT / "docs" / "try.md"
     subprocess.run([sys.executable, "-c", blocks(page, "python")[0].text], cwd=tmp_path, check=True)
-    for block in blocks(page, "console"):
-        for shown in commands(block):
-            assert difference(list(shown.output), run_command(shown.command, tmp_path)) == ""
+    wrong = page_differences(page, tmp_path)
+    assert not wrong, "\n".join(wrong)
     assert os.path.getsize(tmp_path / "digits.html") < 400 * 1024

@@ -14,7 +14,7 @@ from tinykernel.decisions import calibrate
 from tinykernel.decisions.confidence import calibration_error, fit_temperature
 from tinykernel.decisions.description import calibration_in_words
 from tinykernel.decisions.shares import conformal_levels, rows_needed, upper_bound
-from tinykernel.decisions.thresholds import by_coverage, by_error
+from tinykernel.decisions.thresholds import Ranking
 from tinykernel.errors import ModelError, RowsError
 from tinykernel.model.answers.decision import Decision, softmax
 from tinykernel.model.answers.labels import Labels
@@ -60,7 +60,7 @@ def test_promise_holds_for_the_threshold_that_is_chosen() -> None:
     for _ in range(80):
         margin = rng.integers(0, 4000, 300)
         right = rng.random(300) >= 0.5 * (1 - truth[margin]) ** 2
-        chosen, _ = by_error(margin.astype(np.uint32), right, most, risk, 1.0)
+        chosen, _ = Ranking(margin.astype(np.uint32), right).by_error(most, risk)
         if chosen is not None:
             answered += 1
             broken += np.mean(0.5 * (1 - truth[chosen.threshold :]) ** 2) > most
@@ -93,7 +93,7 @@ def test_equal_margins_keep_the_promise_of_a_coverage(kinds, falls) -> None:
     for _ in range(300):
         margin = rng.integers(0, kinds, n).astype(np.uint32)
         right = rng.random(n) >= error[margin]
-        found = by_coverage(margin, right, 0.7, 0.05, 1.0, levels)
+        found = Ranking(margin, right).by_coverage(0.7, 0.05, levels)
         answered = margin >= found.threshold
         assert (found.answered, found.wrong) == (answered.sum(), (answered & ~right).sum())
         assert found.wrong / found.answered <= found.bound
@@ -134,7 +134,7 @@ def test_groups_that_are_alike_count_as_fewer_rows(rows) -> None:
     y = np.where(np.arange(3000) < 200, np.roll(y, 1), y)  # one of the groups is different
     refused(RowsError, calibrate, model, X, y, groups=np.arange(3000) // 200, max_error=0.02)
     margin = np.arange(3000, dtype=np.uint32)
-    assert by_coverage(margin, margin > 0, 0.999, 0.05, 1.0, levels) is None
+    assert Ranking(margin, margin > 0).by_coverage(0.999, 0.05, levels) is None
 
 
 def test_probabilities_are_calibrated(rows) -> None:

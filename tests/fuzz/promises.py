@@ -16,7 +16,7 @@ from tests.fuzz.batch import Batch
 from tinykernel.decisions.events import Stream, choose_events, hours_of, judged
 from tinykernel.decisions.novelty import alarms
 from tinykernel.decisions.shares import effective_rows
-from tinykernel.decisions.thresholds import by_error
+from tinykernel.decisions.thresholds import Ranking
 from tinykernel.errors import TinykernelError
 from tinykernel.evaluation import accuracy_interval
 from tinykernel.evaluation.intervals import rmse_interval
@@ -57,7 +57,7 @@ def error_of_new_groups(rng: np.random.Generator) -> bool | None:
     right = rng.random(len(group)) >= error
     share = effective_rows(right.astype(np.float64), group, 1 - _RISK) / len(right)
     margin = rng.permutation(len(group)).astype(np.uint32)
-    chosen, _ = by_error(margin, right, most, _RISK, share, group)
+    chosen, _ = Ranking(margin, right, share, group).by_error(most, _RISK)
     return None if chosen is None else bool(bad * 0.5 + (1 - bad) * good <= most)
 
 
@@ -66,7 +66,7 @@ def error_of_new_rows(rng: np.random.Generator) -> bool | None:
     n, most = int(rng.integers(50, 3000)), rng.uniform(0.01, 0.2)
     margin, slope = rng.integers(0, 1 << 20, n), rng.uniform(0, 0.8)
     right = rng.random(n) >= slope * (1 - margin / 2**20)
-    chosen, _ = by_error(margin.astype(np.uint32), right, most, _RISK, 1.0)
+    chosen, _ = Ranking(margin.astype(np.uint32), right).by_error(most, _RISK)
     return None if chosen is None else bool(slope * (1 - chosen.threshold / 2**20) / 2 <= most)
 
 

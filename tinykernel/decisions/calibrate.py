@@ -11,7 +11,7 @@ from tinykernel.decisions import shares
 from tinykernel.decisions.confidence import calibration_error, confidence_table, fit_temperature
 from tinykernel.decisions.counters import as_classifier
 from tinykernel.decisions.novelty import Alarms, alarms, fit_novelty
-from tinykernel.decisions.thresholds import Threshold, by_coverage, by_error
+from tinykernel.decisions.thresholds import Ranking, Threshold
 from tinykernel.errors import DataError, ModelError, OptionError, RowsError, ShapeError
 from tinykernel.groups import as_groups
 from tinykernel.model import IntegerModel
@@ -311,18 +311,16 @@ def _choice(rows: _Rows, request: _Request, share: float) -> Threshold:
     """Choose a threshold, or explain why there is none."""
     if not rows.n:
         raise RowsError(f"calibrate: no row is answered{rows.answer}; give more rows")
-    outcome, risk = (rows.margin, rows.right), request.risk
+    ranking, risk = Ranking(rows.margin, rows.right, share, rows.groups), request.risk
     if request.max_error is not None:
-        chosen, best = by_error(*outcome, request.max_error, risk, share, rows.groups)
+        chosen, best = ranking.by_error(request.max_error, risk)
         if chosen is None:
             raise RowsError(_why_none(rows, request, best, share))
         return chosen
     if request.coverage is None:
-        wrong = int((~rows.right).sum())
-        bound = shares.error_bound(wrong, rows.n, risk, share, rows.groups)
-        return Threshold(0, rows.n, wrong, bound)
+        return ranking.above(-1, risk)  # all rows
     levels = shares.conformal_levels(rows.groups, rows.n)
-    chosen = by_coverage(*outcome, request.coverage, risk, share, levels, rows.groups)
+    chosen = ranking.by_coverage(request.coverage, risk, levels)
     if chosen is None:
         needed = int(np.ceil(request.coverage / (1 - request.coverage) - 1e-6))
         units = rows.title
