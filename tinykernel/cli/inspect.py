@@ -9,6 +9,7 @@ import typer
 
 from tinykernel.cli.common.arguments import JSON, MODEL, check_output_file, option
 from tinykernel.cli.common.output import percent, print_json, print_pairs, print_table, size
+from tinykernel.cli.common.rows import open_model
 from tinykernel.files import write_bytes_atomically
 from tinykernel.text import listed
 
@@ -28,7 +29,6 @@ def inspect_command(
     as_json: bool = JSON,
 ) -> None:
     """Show sizes, arithmetic and proved ranges of a model."""
-    from tinykernel.cli.common.rows import open_model
     from tinykernel.codegen.plan import pack
     from tinykernel.reporting.facts import training_in_words
 

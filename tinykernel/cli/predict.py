@@ -116,6 +116,8 @@ def _values(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
 
 def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
     """Return labels and scores, and the decisions of a calibrated model."""
+    from tinykernel.evaluation.streams import decisions_of
+
     labels = [model.classes[i] for i in scores.argmax(axis=1)]
     facts: dict[str, Any] = {"labels": labels, "scores": scores}
     begin: _Columns = [("row", range(len(labels))), ("label", labels)]
@@ -123,8 +125,6 @@ def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
         unit = "picture" if rows.clip is None else "window"
         facts[f"{unit}s"], begin[0] = list(rows.names), (unit, rows.names)
     sure, true, remark = _Columns(), _Columns(), ""
-    from tinykernel.evaluation.streams import decisions_of
-
     if model.decision is not None:
         decisions, confidence = decisions_of(model, scores).values()
         facts |= {"decisions": decisions, "confidence": confidence}

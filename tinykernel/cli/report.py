@@ -11,7 +11,7 @@ from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.evaluation import print_notes
 from tinykernel.cli.common.output import fail_if_any, print_json, print_table, size
-from tinykernel.cli.common.rows import ModelFile, open_model
+from tinykernel.cli.common.rows import ModelFile, open_model, rows_to_judge
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.files import write_bytes_atomically
 
@@ -90,7 +90,6 @@ def _too_large(result: Report) -> str:
 
 def page_of(file: ModelFile, names: list[str], options: dict[str, Any]) -> ReportPage:
     """Make the page, with the accuracy on the rows of --data."""
-    from tinykernel.cli.common.rows import rows_to_judge
     from tinykernel.reporting import report_page
 
     more = {name: options[name] for name in ("compiler", "clock")}

@@ -9,6 +9,7 @@ import typer
 
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.output import print_json, print_table, size
+from tinykernel.cli.common.rows import open_model
 from tinykernel.codegen.boards import BOARDS, boards_of
 from tinykernel.codegen.targets import TARGETS, Target
 from tinykernel.errors import TinykernelError
@@ -118,8 +119,6 @@ def _show_tools(targets: list[Target], *, as_json: bool) -> None:
 
 def _show_fits(path: Path, cores: set[str], *, as_json: bool) -> None:
     """Print the boards of these cores that hold a model, and the memory left."""
-    from tinykernel.cli.common.rows import open_model
-
     rows = _fits(open_model(path).model, cores)
     if as_json:
         print_json(rows)

@@ -9,6 +9,7 @@ import typer
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common.bars import showing_progress
 from tinykernel.cli.common.rows import open_model
+from tinykernel.cli.report import page_of
 from tinykernel.compilers import zig_command
 from tinykernel.errors import ModelError, ToolError
 from tinykernel.files import write_bytes_atomically
@@ -32,7 +33,6 @@ def try_command(
     Move the inputs of a table, draw an image, speak, or drop a file. The page is that of report
     --html, and proves itself by test vectors when it opens. It needs zig: pip install ziglang.
     """
-    from tinykernel.cli.report import page_of
     from tinykernel.reporting.serving import serve_page
 
     if zig_command() is None:

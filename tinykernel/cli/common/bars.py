@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tinykernel.progress import PLAN
+from tinykernel.cli.common.output import console
+from tinykernel.progress import PLAN, Observer, Progress, observing, observing_all_threads
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
-
-    from tinykernel.progress import Observer, Progress
 
 _SECONDS_BETWEEN_LINES, _SECONDS_OF_A_PHASE, _SECONDS_OF_SILENCE = 5.0, 2.0, 15.0
 
@@ -22,8 +21,6 @@ _SECONDS_BETWEEN_LINES, _SECONDS_OF_A_PHASE, _SECONDS_OF_SILENCE = 5.0, 2.0, 15.
 @contextmanager
 def showing_progress(quiet: bool) -> Iterator[None]:
     """Show progress within the ``with`` block, unless `quiet`."""
-    from tinykernel.progress import observing, observing_all_threads
-
     with _shown(quiet) as show:
         latest: list[Progress] = []
 
@@ -110,8 +107,6 @@ def _line(progress: Progress) -> str:
 def _bars() -> Iterator[Callable[[Progress], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
-
-    from tinykernel.cli.common.output import console
 
     bars = Bars(
         TextColumn("{task.description}", markup=False),

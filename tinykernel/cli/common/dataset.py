@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinykernel.cli.common.arguments import misuse
 from tinykernel.cli.settings.table import SETTINGS
+from tinykernel.data.paths import is_pictures, kind_of
 from tinykernel.errors import DataError, OptionError
 from tinykernel.progress import report as say
 from tinykernel.text import count
@@ -48,8 +49,6 @@ def _refuse(options: Mapping[str, Any], names: Iterable[str], problem: str) -> N
 
 def is_cut(options: Mapping[str, Any]) -> bool:
     """Whether DATA are recordings to cut; if not, options of recordings are refused."""
-    from tinykernel.data.paths import kind_of
-
     kind = kind_of(options["data"])
     if options["window"] is not None or kind == "recordings":
         return True
@@ -76,7 +75,6 @@ def cutting_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def pictures_of(options: Mapping[str, Any]) -> PictureReading | None:
     """Return how pictures are read, or None for other DATA; refuse options without effect."""
-    from tinykernel.data.paths import is_pictures
     from tinykernel.data.pictures import PictureReading
 
     if not is_pictures(options["data"]):
@@ -121,7 +119,6 @@ def dataset_for(
 def time_limit(options: Mapping[str, Any]) -> float | str | None:
     """Return what is left of --max-time, or of the usual time, of which sizes of pictures take."""
     from tinykernel.budget.fitting import USUAL_SECONDS
-    from tinykernel.data.paths import is_pictures
 
     limit = options["max_time"]
     if limit is None:
@@ -279,7 +276,6 @@ def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset) -> Rows:
     import numpy as np
 
     from tinykernel.data.load import load_rows
-    from tinykernel.data.paths import is_pictures
 
     values = dataset.y_train.dtype.kind == "f"
     inputs = None if Path(file).suffix.lower() in (".npz", ".npy") else dataset.columns

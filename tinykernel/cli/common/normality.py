@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from tinykernel.cli.common.arguments import misuse
 from tinykernel.cli.common.bars import showing_progress
+from tinykernel.cli.common.dataset import cutting_of, is_cut, selection_of
 from tinykernel.cli.common.evaluation import print_notes
 from tinykernel.cli.common.output import print_json, print_pairs, size
 from tinykernel.codegen.targets import find_target
+from tinykernel.data.paths import is_pictures
 from tinykernel.errors import DataError
+from tinykernel.measure.limits import Limits
 from tinykernel.progress import report as say
 from tinykernel.text import count
 
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from tinykernel.decisions.novelty import Alarms
     from tinykernel.estimator import NoveltyDetector
     from tinykernel.kinds.sizing import Usage
-    from tinykernel.measure.limits import Limits
     from tinykernel.measure.report import Report
     from tinykernel.model import IntegerModel
 
@@ -72,8 +74,6 @@ def train_novelty(options: Mapping[str, Any]) -> None:
 
 
 def _rows(options: Mapping[str, Any]) -> NormalRows:
-    from tinykernel.cli.common.dataset import cutting_of, is_cut, selection_of
-    from tinykernel.data.paths import is_pictures
     from tinykernel.data.signals import normal_recordings, normal_rows
 
     data = options["data"]
