@@ -31,7 +31,7 @@ from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import components_within, layout_of
-from tinykernel.training.loss import judge
+from tinykernel.training.loss import Truth
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.trainset import TrainSet, prepare
 
@@ -145,8 +145,7 @@ def trial(data: TrainSet, transform: SharedTransform, recipe: Recipe, variant: V
         learner.fixed = variant.fixed
         learner.run()
         decisions = learner.decide(transform.mixed(data.X[fold.outside]))
-        out = data.truth[fold.outside], data.weight[fold.outside]
-        losses.append(judge(decisions, *out)[0])
+        losses.append(data.truth_of(fold.outside).judge(decisions)[0])
     return float(np.mean(losses))
 
 
@@ -201,9 +200,8 @@ def measure(variant: Variant, name: str, seed: int, folder: Path) -> dict[str, A
     learner.targets = learner.targets * (1 - share) + np.float32(share / max(size[1], 2))
     learner.run()
     codes = np.searchsorted(classes, y_test)
-    loss, right = judge(
-        learner.decide(transform.mixed(X_test)), codes, np.ones(codes.size, np.float32)
-    )
+    truth = Truth(codes, np.ones(codes.size, np.float32))
+    loss, right = truth.judge(learner.decide(transform.mixed(X_test)))
     return {
         "accuracy": round(100 * right, 3),
         "loss": round(loss, 4),

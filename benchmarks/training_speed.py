@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 from tinykernel import TernaryKernelClassifier, train
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.separable import SeparableLearner, separable_plan
-from tinykernel.training.readouts.linear import LinearRecipe
+from tinykernel.training.readouts.linear import LinearRecipe, TrainingRows
 
 #: Rows, inputs, informative inputs and classes of `make_classification`.
 MADE = {f"made {n}": (4000, 30, 12, n) for n in (2, 3, 4, 10)} | {"made 26": (20000, 16, 12, 26)}
@@ -95,7 +95,8 @@ def photos() -> Iterator[Row]:
         rng = np.random.default_rng(0)
         images = rng.integers(0, 256, (n, shape[2], *shape[:2])).astype(np.uint8)
         targets = np.eye(_CLASSES, dtype=np.float32)[rng.integers(0, _CLASSES, n)]
-        learner = SeparableLearner(images, targets, np.ones(n, np.float32), plan, Augmentation())
+        rows = TrainingRows(images, targets, np.ones(n, np.float32))
+        learner = SeparableLearner(rows, plan, Augmentation())
         learner.epoch(0)  # compiles
         what = f"{shape[0]} x {shape[1]} x {shape[2]}, {channels} channels"
         figures = {"tinykernel": 1000 * seconds_of(lambda: learner.epoch(1))[0] / n}  # noqa: B023

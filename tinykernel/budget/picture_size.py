@@ -15,7 +15,7 @@ from tinykernel.resizing import resized
 from tinykernel.training.choice import Candidate, choose
 from tinykernel.training.folds import hold_out
 from tinykernel.training.images.convolutions import no_chains
-from tinykernel.training.loss import WIDE_TEMPERATURES
+from tinykernel.training.loss import WIDE_TEMPERATURES, Truth
 from tinykernel.training.trainset import class_weights
 
 # Pictures of the short trainings: with fewer, chance decides; with more it takes minutes.
@@ -103,9 +103,9 @@ class _Trials:
             return np.inf
         self.interrupted = found.interrupted
         scores = found.model.scores(rows[self.out]) * found.model.decision_scale
-        judging = self.codes[self.out], self.weight
+        truth = Truth(self.codes[self.out], self.weight)
         judged = Candidate.of(
-            name, scores.astype(np.float32), *judging, temperatures=WIDE_TEMPERATURES
+            name, scores.astype(np.float32), truth, temperatures=WIDE_TEMPERATURES
         )
         self.candidates.append(replace(judged, cost=side))
         return float(np.average(judged.losses, weights=self.weight))

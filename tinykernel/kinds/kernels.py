@@ -18,6 +18,7 @@ from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.choice import Candidate, joined
 from tinykernel.training.folds import Fold
 from tinykernel.training.loss import WIDE_TEMPERATURES
+from tinykernel.training.readouts.linear import TrainingRows
 from tinykernel.training.readouts.normal_equations import MOST_INPUTS as MOST_COUNTS
 from tinykernel.training.readouts.normal_equations import decided, fit_levels
 from tinykernel.training.result import TrainingResult
@@ -211,7 +212,8 @@ def _judged_in_short(spec: KernelsSpec, problem: Problem, few: Problem) -> Candi
     plan = signal_plan(problem.options, spec, shape, len(targets))
     bits = min(plan.level_bits, scaler.bits)
     plan = replace(plan, n_pool=_COMPARED_COUNTS // plan.cells, level_bits=bits)
-    inputs = SignalPool(windows[1], (shape[0], shape[1]), scaler, targets, weight, plan).inputs
+    rows = TrainingRows(windows[1], targets, weight)
+    inputs = SignalPool(rows, (shape[0], shape[1]), scaler, plan).inputs
     parts = []
     for fold in few.folds:
         inside = fold.inside

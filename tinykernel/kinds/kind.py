@@ -39,7 +39,7 @@ class RaceTrial:
     """Result of short trainings of a spec on held-out rows."""
 
     spec: Spec
-    loss: float  # see `tinykernel.training.loss.judge`.
+    loss: float  # see `tinykernel.training.loss.Truth`.
     score: float  # accuracy, or R2.
     usual_loss: float | None = None  # of the same spec before its settings were searched.
 
@@ -136,9 +136,7 @@ def candidate_of(
     spec: Spec, decisions: Any, problem: Problem, fold: Fold, **options: Any
 ) -> Candidate:
     """Judge decisions of the rows outside a fold."""
-    data, out = problem.data, fold.outside
-    truth = data.truth[out], data.weight[out], data.losses
-    return Candidate.of(str(spec), decisions, *truth, **options)
+    return Candidate.of(str(spec), decisions, problem.data.truth_of(fold.outside), **options)
 
 
 def best_trial(

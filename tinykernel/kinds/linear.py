@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +18,18 @@ from tinykernel.training.choice import Candidate, joined
 from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import History, run_epochs
-from tinykernel.training.loss import row_losses
+from tinykernel.training.loss import Truth
 from tinykernel.training.options import LINEAR_BITS
 from tinykernel.training.options.recipe import seed_of
 from tinykernel.training.readouts.blend import FEWEST_BITS, BlendRecipe, blended
 from tinykernel.training.readouts.linear import (
     LinearLearner,
     LinearRecipe,
+    TrainingRows,
     linear_dropout,
     linear_model,
 )
 from tinykernel.training.readouts.linear_training import (
-    TrainingRows,
     linear_recipe,
     run_training,
     split_rows,
@@ -43,6 +43,7 @@ _MOST_INPUTS, _MOST_ROWS = 1024, 1 << 20
 # Folds of a short training, and its share of the epochs.
 _TRIAL_FOLDS, _TRIAL_SHARE = 2, 0.25
 _EPOCHS = 25  # for 60,000 rows.
+_ROWS_OF_A_SKELETON = 256
 _IN_WORDS = {
     "gradient": "",
     "blend": ", blended with discriminants",
@@ -97,12 +98,10 @@ class LinearKind(Kind[LinearSpec]):
 
     def skeleton(self, spec: LinearSpec, problem: Problem) -> IntegerModel:
         """Return a linear part with random weights."""
-        scaler, inputs = problem.once(_inputs, spec.scaler_scope)
-        data = problem.data
+        scaler, rows = problem.once(_rows, spec.scaler_scope)
         # The largest possible dot products do not depend on the rows.
-        rows = slice(min(len(inputs), 256))
-        recipe = _recipe(spec.bits, problem)
-        learner = LinearLearner(inputs[rows], data.targets()[rows], data.weight[rows], recipe)
+        few = rows.of(np.arange(min(len(rows.inputs), _ROWS_OF_A_SKELETON)))
+        learner = LinearLearner(few, _recipe(spec.bits, problem))
         return _model(spec, problem, scaler, learner.stored())
 
     def smaller(
@@ -147,18 +146,11 @@ class LinearKind(Kind[LinearSpec]):
         return [joined(parts[first : first + n]) for first in range(0, len(parts), n)]
 
     def judge(self, spec: LinearSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
-        data, inside, inputs = (
-            problem.data,
-            fold.inside,
-            problem.once(_inputs, spec.scaler_scope)[1],
-        )
-        others = inputs[fold.outside]
+        _, rows = problem.once(_rows, spec.scaler_scope)
+        others = rows.inputs[fold.outside]
         if spec.solver == "ridge":
-            part = data.of(inside)
-            rows = TrainingRows(
-                inputs[inside], part.targets(), data.weight[inside], None, part.groups
-            )
-            decisions = decided(_ridge(spec, problem, rows, part.codes), others)
+            codes = problem.data.codes[fold.inside]
+            decisions = decided(_ridge(spec, problem, rows.of(fold.inside), codes), others)
         else:
             learner = problem.once(_learned, spec.bits, spec.scaler_scope, fold, share)
             is_blend = spec.solver == "blend"
@@ -168,16 +160,17 @@ class LinearKind(Kind[LinearSpec]):
     def fit(self, spec: LinearSpec, problem: Problem) -> TrainingResult:
         data, options, recipe = problem.data, problem.options, _recipe(spec.bits, problem)
         rows = split_rows(data, options)
-        scaler = choose_scaler(rows.rows, data.raw_dtype, options.width(), spec.scaler_scope)
+        scaler = choose_scaler(rows.inputs, data.raw_dtype, options.width(), spec.scaler_scope)
         rows = rows.map_rows(scaler.quantize)
         if spec.solver == "ridge":
-            is_whole = len(rows.rows) == len(data.X)
+            is_whole = len(rows.inputs) == len(data.X)
             stored = _ridge(spec, problem, rows, data.codes if is_whole else None)
-            judged = decided(stored, rows.rows), rows.targets, rows.weight
-            history = History([{"loss": float(row_losses(*judged, data.losses).mean())}])
+            truth = Truth(rows.targets, rows.weight, data.losses)
+            loss = truth.row_losses(decided(stored, rows.inputs)).mean()
+            history = History([{"loss": float(loss)}])
             recipe = replace(recipe, epochs=1)
         else:
-            learner = LinearLearner(rows.rows, rows.targets, rows.weight, recipe)
+            learner = LinearLearner(rows, recipe)
             history, stored = run_training(learner, rows), learner.stored()
             if spec.solver == "blend" and not history.interrupted:
                 try:
@@ -200,7 +193,7 @@ def _ridge(
     """Return rounded weights of ridge regression; with codes, held-out rows choose the penalty."""
     seed = seed_of(problem.options)
     folds = [] if codes is None else trial_folds(codes, rows.groups, seed)
-    inputs = rows.rows.astype(np.int16, copy=False)
+    inputs = rows.inputs.astype(np.int16, copy=False)
     return fit_levels(inputs, rows.targets, rows.weight, folds, spec.bits).stored
 
 
@@ -218,19 +211,19 @@ def _model(spec: LinearSpec, problem: Problem, scaler: Scale, stored: Levels) ->
 
 def _learned(problem: Problem, bits: int, scope: str, fold: Fold, share: float) -> LinearLearner:
     """Train inside a fold by gradients."""
-    data, inside, inputs = problem.data, fold.inside, problem.once(_inputs, scope)[1]
-    recipe = _recipe(bits, problem)
+    (_, rows), recipe = problem.once(_rows, scope), _recipe(bits, problem)
     recipe = replace(recipe, n_threads=1, epochs=max(1, round(share * recipe.epochs)))
-    learner = LinearLearner(inputs[inside], data.targets()[inside], data.weight[inside], recipe)
+    learner = LinearLearner(rows.of(fold.inside), recipe)
     run_epochs(learner, recipe.epochs, stage=None)
     return learner
 
 
-def _inputs(problem: Problem, scope: str) -> tuple[Scale, NDArray[Any]]:
-    """Return the scaler, and the quantized inputs of all rows."""
+def _rows(problem: Problem, scope: str) -> tuple[Scale, TrainingRows]:
+    """Return the scaler, and all rows with quantized inputs."""
     data = problem.data
     scaler = choose_scaler(data.X, data.raw_dtype, problem.options.width(), scope)
-    return scaler, scaler.quantize(data.X)
+    rows = TrainingRows(data.X, data.targets(), data.weight, groups=data.groups)
+    return scaler, rows.map_rows(scaler.quantize)
 
 
 def _may_blend(spec: LinearSpec, problem: Problem) -> bool:

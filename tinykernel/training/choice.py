@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.training.loss import TEMPERATURES, row_losses, share_right
+from tinykernel.training.loss import Truth
 
 # With fewer groups, rows give the standard error.
 _FEWEST_GROUPS = 5
@@ -20,22 +20,14 @@ class Candidate:
     """Losses and score of one candidate on held-out rows, which are the same for all."""
 
     name: str
-    losses: _Doubles  # (n,): loss of each row, see `tinykernel.training.loss.row_losses`.
-    score: float  # accuracy, or R2 of values, see `tinykernel.training.loss.share_right`.
+    losses: _Doubles  # (n,): loss of each row, see `Truth.row_losses`.
+    score: float  # accuracy, or R2 of values, see `Truth.score`.
     cost: int = 0  # a rank; candidates that fill a budget cost the same.
 
     @staticmethod
-    def of(
-        name: str,
-        decisions: NDArray[np.float32],
-        truth: NDArray[Any],
-        weight: NDArray[np.float32],
-        losses: Sequence[float] = (),
-        temperatures: Sequence[float] = TEMPERATURES,
-    ) -> "Candidate":
-        """Judge decisions of held-out rows, see `tinykernel.training.loss.judge`."""
-        of_rows = row_losses(decisions, truth, weight, losses, temperatures)
-        return Candidate(name, of_rows, share_right(decisions, truth, weight, losses))
+    def of(name: str, decisions: NDArray[np.float32], truth: Truth, **options: Any) -> "Candidate":
+        """Judge decisions of held-out rows; options are those of `Truth.row_losses`."""
+        return Candidate(name, truth.row_losses(decisions, **options), truth.score(decisions))
 
 
 def joined(parts: Sequence[Candidate]) -> Candidate:

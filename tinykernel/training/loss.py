@@ -7,6 +7,7 @@ loss, ``q e`` of an error ``e = target - f`` above 0, else ``(q - 1) e`` (Koenke
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -128,55 +129,53 @@ def _value_losses(
     return np.asarray(by_output.sum(axis=1), dtype=np.float64)
 
 
-def share_right(
-    decisions: _Floats, truth: NDArray[Any], weight: _Floats, losses: Sequence[float] = ()
-) -> float:
-    """Return the accuracy for codes (n,), by weight; for targets (n, outputs) of values the skill.
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What the decisions of rows are judged by."""
 
-    That is the share of the loss of the best constant that is gone: R2 of squared errors.
-    """
-    if losses:
-        constant, missed = (
-            float(np.average(_value_losses(values, truth, losses), weights=weight))
-            for values in (_constants(truth, weight, losses), decisions)
-        )
-        return 1 - missed / max(constant, 1e-30)
-    return float(np.average(chosen_labels(decisions) == truth, weights=weight))
+    values: NDArray[Any]  # (n,) codes of the labels, or (n, n_outputs) targets of values.
+    weight: _Floats  # (n,)
+    losses: Sequence[float] = ()  # of each output, see above; none of classes.
 
+    def score(self, decisions: _Floats) -> float:
+        """Return the accuracy of classes, by weight; of values the skill.
 
-def judge(
-    decisions: _Floats,
-    truth: NDArray[Any],
-    weight: _Floats,
-    losses: Sequence[float] = (),
-    temperatures: Sequence[float] = TEMPERATURES,
-) -> tuple[float, float]:
-    """Return the mean of `row_losses`, and `share_right`; both by weight."""
-    of_rows = row_losses(decisions, truth, weight, losses, temperatures)
-    return float(np.average(of_rows, weights=weight)), share_right(decisions, truth, weight, losses)
+        That is the share of the loss of the best constant that is gone: R2 of squared errors.
+        """
+        values, weight, losses = self.values, self.weight, self.losses
+        if losses:
+            constant, missed = (
+                float(np.average(_value_losses(said, values, losses), weights=weight))
+                for said in (_constants(values, weight, losses), decisions)
+            )
+            return 1 - missed / max(constant, 1e-30)
+        return float(np.average(chosen_labels(decisions) == values, weights=weight))
 
+    def judge(
+        self, decisions: _Floats, temperatures: Sequence[float] = TEMPERATURES
+    ) -> tuple[float, float]:
+        """Return the mean of `row_losses`, by weight, and the `score`."""
+        of_rows = self.row_losses(decisions, temperatures)
+        return float(np.average(of_rows, weights=self.weight)), self.score(decisions)
 
-def row_losses(
-    decisions: _Floats,
-    truth: NDArray[Any],
-    weight: _Floats,
-    losses: Sequence[float] = (),
-    temperatures: Sequence[float] = TEMPERATURES,
-) -> NDArray[np.float64]:
-    """Return the loss of each row, (n,): of classes that at the best temperature of all rows."""
-    if losses:
-        return _value_losses(decisions, truth, losses)
-    # Of each class, then of each row: sums over classes are those of whole arrays, which are fast.
-    values, rows = decisions.T.astype(np.float64, order="C"), np.arange(len(truth))
-    if len(values) == 1:
-        values = np.concatenate([-values / 2, values / 2])
-    values -= values.max(axis=0)
-    right = values[truth, rows]
-    best, least, n = np.full(len(truth), np.inf), np.inf, max(1, _AT_ONCE // values.size)
-    for first in range(0, len(temperatures), n):
-        factors = np.reshape(temperatures[first : first + n], (-1, 1))
-        lost = logs(exps(values * factors[..., np.newaxis]).sum(axis=1)) - right * factors
-        means = (lost * weight).sum(axis=1) / weight.sum(dtype=np.float64)
-        if means.min() < least:
-            best, least = lost[means.argmin()], means.min()
-    return best
+    def row_losses(
+        self, decisions: _Floats, temperatures: Sequence[float] = TEMPERATURES
+    ) -> NDArray[np.float64]:
+        """Return the loss of each row, (n,): of classes that at the best temperature of all."""
+        codes, weight = self.values, self.weight
+        if self.losses:
+            return _value_losses(decisions, self.values, self.losses)
+        # Of each class, then of each row: sums over classes are those of whole arrays, and fast.
+        values, rows = decisions.T.astype(np.float64, order="C"), np.arange(len(codes))
+        if len(values) == 1:
+            values = np.concatenate([-values / 2, values / 2])
+        values -= values.max(axis=0)
+        right = values[codes, rows]
+        best, least, n = np.full(len(codes), np.inf), np.inf, max(1, _AT_ONCE // values.size)
+        for first in range(0, len(temperatures), n):
+            factors = np.reshape(temperatures[first : first + n], (-1, 1))
+            lost = logs(exps(values * factors[..., np.newaxis]).sum(axis=1)) - right * factors
+            means = (lost * weight).sum(axis=1) / weight.sum(dtype=np.float64)
+            if means.min() < least:
+                best, least = lost[means.argmin()], means.min()
+        return best

@@ -17,7 +17,7 @@ from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
 from tinykernel.model.quantization.units import ValueUnits
 from tinykernel.text import listed
 from tinykernel.training.folds import weights_like
-from tinykernel.training.loss import targets_of
+from tinykernel.training.loss import Truth, targets_of
 from tinykernel.training.options.regression import RegressorOptions
 
 # Larger ones, and smaller ones by as much, leave nothing of the other classes.
@@ -75,6 +75,10 @@ class TrainSet:
     def truth(self) -> NDArray[Any]:
         """What predictions are judged by: codes (n,), or targets (n, n_outputs) of values."""
         return self.codes if self.quantity is None else self.quantity.targets
+
+    def truth_of(self, rows: NDArray[np.int64]) -> Truth:
+        """Return what decisions of some rows are judged by."""
+        return Truth(self.truth[rows], self.weight[rows], self.losses)
 
     def targets(self) -> NDArray[np.float32]:
         """Return what the outputs should be, shape (n, n_outputs)."""

@@ -22,8 +22,8 @@ from tinykernel.training.images.convolutions import (
 )
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
-from tinykernel.training.loss import WIDE_TEMPERATURES, judge, targets_of
-from tinykernel.training.readouts.linear import LinearRecipe, round_linear
+from tinykernel.training.loss import WIDE_TEMPERATURES, Truth, targets_of
+from tinykernel.training.readouts.linear import LinearRecipe, TrainingRows, round_linear
 
 
 def learner_of(rng, shape, plan, n=64):
@@ -34,7 +34,7 @@ def learner_of(rng, shape, plan, n=64):
     targets = targets_of(rng.integers(0, 3, n), 3)
     images = as_levels(raw, scaler, (*shape, 1))
     weight = rng.uniform(0.5, 1.5, n).astype(np.float32)
-    learner = ConvolutionLearner(images, targets, weight, plan, Augmentation())
+    learner = ConvolutionLearner(TrainingRows(images, targets, weight), plan, Augmentation())
     run_epochs(learner, 1, stage=None)
     return raw, scaler, learner
 
@@ -161,10 +161,9 @@ def test_trainings_of_an_epoch_are_judged_whatever_the_size_of_their_decisions()
     """The temperatures of a contest reach such decisions: one that is right must win."""
     truth, weight = np.arange(400) % 2, np.ones(400, dtype=np.float32)
     right = np.random.default_rng(0).normal(2 * truth - 1, 1)[:, None].astype(np.float32)
-    assert judge(right / 5, truth, weight)[0] > 1.3 * judge(right, truth, weight)[0]
-    small, usual = (
-        judge(each, truth, weight, (), WIDE_TEMPERATURES)[0] for each in (right / 5, right)
-    )
+    known = Truth(truth, weight)
+    assert known.judge(right / 5)[0] > 1.3 * known.judge(right)[0]
+    small, usual = (known.judge(each, WIDE_TEMPERATURES)[0] for each in (right / 5, right))
     assert abs(small - usual) < 0.02
 
 
@@ -173,8 +172,9 @@ def test_maps_take_the_memory_of_one_channel():
     plan = convolution_plan((28, 28, 1), 192, LinearRecipe(epochs=1))
     images = np.random.default_rng(0).integers(0, 256, (128, 1, 28, 28), dtype=np.uint8)
     targets = targets_of(np.arange(128) % 3, 3)
+    rows = TrainingRows(images, targets, np.ones(128, np.float32))
     tracemalloc.start()
-    ConvolutionLearner(images, targets, np.ones(128, np.float32), plan, Augmentation())
+    ConvolutionLearner(rows, plan, Augmentation())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 70e6

@@ -14,7 +14,7 @@ from tinykernel.training.images.convolutions import as_levels
 from tinykernel.training.images.separable import SeparableLearner, SeparablePlan
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
-from tinykernel.training.readouts.linear import LinearRecipe
+from tinykernel.training.readouts.linear import LinearRecipe, TrainingRows
 
 OPTIONS = {"model": "separable", "linear": 4, "random_state": 0}
 
@@ -44,8 +44,8 @@ def test_training_sees_what_the_stages_compute(average, row_strides):
         row_strides=row_strides,
     )
     images = as_levels(raw, scaler, (13, 13, 3))
-    targets, weight = np.eye(2, dtype=np.float32)[y], np.ones(64, np.float32)
-    learner = SeparableLearner(images, targets, weight, plan, Augmentation(affine=0.5))
+    rows = TrainingRows(images, np.eye(2, dtype=np.float32)[y], np.ones(64, np.float32))
+    learner = SeparableLearner(rows, plan, Augmentation(affine=0.5))
     run_epochs(learner, 2, stage=None)
     ports, values = Grid.raw("uint8", 13, 13, 3), raw
     for stage in learner.stages(scaler)[:2]:
@@ -92,8 +92,8 @@ def test_gradients_of_a_smooth_layer_are_those_of_differences():
     X, y = colours(32, 8)
     plan = SeparablePlan((4, 6), (1, 1), linear=LinearRecipe(epochs=1, batch_rows=32), smoothing=0)
     images = np.ascontiguousarray(X.transpose(0, 3, 1, 2))
-    targets, weight = np.eye(2, dtype=np.float32)[y], np.ones(32, np.float32)
-    learner = SeparableLearner(images, targets, weight, plan, Augmentation())
+    known = TrainingRows(images, np.eye(2, dtype=np.float32)[y], np.ones(32, np.float32))
+    learner = SeparableLearner(known, plan, Augmentation())
     rows = np.arange(32)
 
     def loss():

@@ -14,7 +14,7 @@ from tinykernel.training.loss import targets_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts import normal_equations
 from tinykernel.training.readouts.blend import blended
-from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
+from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, TrainingRows
 from tinykernel.training.readouts.normal_equations import LIKELY, fit_discriminants
 from tinykernel.training.trainset import prepare
 
@@ -31,7 +31,7 @@ def clouds(n_classes: int, n: int, d: int, seed: int) -> tuple[np.ndarray, np.nd
 def learned(rows: np.ndarray, codes: np.ndarray, n_classes: int, **known: object) -> LinearLearner:
     recipe = LinearRecipe(**{"bits": 8, "epochs": 20, "batch_rows": 32, **known})
     weight = np.ones(len(rows), np.float32)
-    learner = LinearLearner(rows, targets_of(codes, n_classes), weight, recipe)
+    learner = LinearLearner(TrainingRows(rows, targets_of(codes, n_classes), weight), recipe)
     run_epochs(learner, recipe.epochs, stage=None)
     return learner
 

@@ -10,7 +10,12 @@ from tinykernel.errors import RangeError
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.loss import targets_of
-from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, round_linear
+from tinykernel.training.readouts.linear import (
+    LinearLearner,
+    LinearRecipe,
+    TrainingRows,
+    round_linear,
+)
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
@@ -34,7 +39,7 @@ def test_dropout_and_interruption_keep_the_best():
     q = rng.integers(-100, 100, (200, 6)).astype(np.int8)
     codes = (q[:, 0] > q[:, 1]).astype(np.int64)
     recipe = LinearRecipe(bits=8, epochs=30, dropout=0.2, batch_rows=32)
-    learner = LinearLearner(q, targets_of(codes, 2), np.ones(200, np.float32), recipe)
+    learner = LinearLearner(TrainingRows(q, targets_of(codes, 2), np.ones(200, np.float32)), recipe)
     calls = iter([0.5, 0.9])
 
     def judge():

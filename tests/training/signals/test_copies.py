@@ -66,7 +66,7 @@ def test_rows_kept_aside_included_varied_copies(spectrum):
     originals = {row.tobytes(): number for number, row in enumerate(copies.X[:20])}
     assert held <= originals.keys()
     assert len(held) == 5
-    assert len(rows.rows) == 2 * 15
+    assert len(rows.inputs) == 2 * 15
     kept = {originals[row] for row in held}
-    learned = {row.tobytes() for row in rows.rows}
+    learned = {row.tobytes() for row in rows.inputs}
     assert not learned & {copies.X[20 + number].tobytes() for number in kept}

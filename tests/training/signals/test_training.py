@@ -17,9 +17,9 @@ from tinykernel.kinds.kernels import KernelsKind, KernelsSpec
 from tinykernel.model.stages.kernels import Kernels
 from tinykernel.model.stages.levels import Levels
 from tinykernel.training.inputs import choose_scaler
-from tinykernel.training.loss import targets_of
+from tinykernel.training.loss import Truth, targets_of
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.signals import training as signals_training
+from tinykernel.training.readouts.linear import TrainingRows
 from tinykernel.training.signals.pool import SignalPlan, SignalPool
 from tinykernel.training.signals.spectrum import spectrum_of
 from tinykernel.training.signals.training import some_rows
@@ -51,14 +51,9 @@ def test_the_counts_of_a_pool_are_those_of_the_stage(waves, cells):
     X, y = waves
     rows = X.reshape(len(X), -1)
     scaler = choose_scaler(rows.reshape(-1, 2), "int16", 16, "feature")
-    pool = SignalPool(
-        rows,
-        (64, 2),
-        scaler,
-        targets_of(y, 3),
-        np.ones(len(y), np.float32),
-        SignalPlan(n_kernels=20, n_pool=90, cells=cells),
-    )
+    windows = TrainingRows(rows, targets_of(y, 3), np.ones(len(y), np.float32))
+    plan = SignalPlan(n_kernels=20, n_pool=90, cells=cells)
+    pool = SignalPool(windows, (64, 2), scaler, plan)
     np.testing.assert_array_equal(pool.counts(rows), counts(pool.stages, rows))
     kept, stages = pool.reduced(pool.ranked())
     assert kept.size == 20
@@ -291,7 +286,7 @@ def test_a_constant_channel_is_named():
 def test_ctrl_c_while_a_fit_is_judged_keeps_it(monkeypatch, waves):
     """The first fit by likelihood is kept, judged or not, and the model says so."""
     X, y = waves
-    monkeypatch.setattr(signals_training, "judge", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(Truth, "judge", Mock(side_effect=KeyboardInterrupt))
     model = Classifier(n_kernels=16, random_state=0)
     with pytest.warns(ConvergenceWarning, match="the best model so far is used"):
         model.fit(X[:160], y[:160], validation=(X[160:], y[160:]))

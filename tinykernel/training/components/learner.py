@@ -30,7 +30,7 @@ from tinykernel.training.components.windows import (
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.layouts import layout_of
 from tinykernel.training.loop import SLOTS, History, Learned, one_cycle, run_epochs
-from tinykernel.training.loss import prior, share_right
+from tinykernel.training.loss import Truth, prior
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.readouts.linear import input_moments, linear_dropout, round_linear
 
@@ -282,9 +282,9 @@ class Learner(Learned):
         return self.learn(rows, self.recipe.peak_step * one_cycle(done, _WARM_UP))
 
     def accuracy(self, validation: Validation) -> float:
-        """Return the accuracy of the quantized parameters, see `share_right`."""
+        """Return the accuracy of the quantized parameters, see `Truth.score`."""
         was, self.quantized = self.quantized, True
         self.prove()
         decisions = self.decide(validation.mixed, validation.inputs)
         self.quantized = was
-        return share_right(decisions, validation.truth, validation.weight, self.recipe.losses)
+        return Truth(validation.truth, validation.weight, self.recipe.losses).score(decisions)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tinykernel.training.components.learner import Learner
 from tinykernel.training.folds import Fold
 from tinykernel.training.layouts import WORD
-from tinykernel.training.loss import judge
+from tinykernel.training.loss import Truth
 from tinykernel.training.options.recipe import Recipe
 
 _MOST_COMPONENTS, _MOST_IN_FOLDS, _MOST_AT_FULL_SIZE = 4096, 2048, 8192
@@ -75,7 +75,7 @@ class TrialData:
     def judged(
         self, fold: Fold, recipe: Recipe, cancelled: threading.Event | None = None
     ) -> tuple[float, float]:
-        """Train on the rows inside a fold; return loss and score of the others (`judge`)."""
+        """Train on the rows inside a fold; return loss and score of the others."""
         out = fold.outside
         decisions = self.decisions(fold, recipe, cancelled)
-        return judge(decisions, self.truth[out], self.weight[out], recipe.losses)
+        return Truth(self.truth[out], self.weight[out], recipe.losses).judge(decisions)

@@ -21,7 +21,7 @@ from tinykernel.training.augment import Augmentation, affine_moves
 from tinykernel.training.images import convolution_passes as passes
 from tinykernel.training.loop import SLOTS
 from tinykernel.training.readouts.counts import count_scaler
-from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe
+from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, TrainingRows
 
 _SHIFT, _TOP = 6, 255
 _ONE = np.float32(1 << _SHIFT)
@@ -45,22 +45,15 @@ _Floats = NDArray[np.float32]
 class ImageLearner(LinearLearner, ABC):
     """Stages and a linear part for images, uint8 of (n, channels, height, width).
 
-    Images are quantized inputs plus 128; targets (n, n_outputs) and weights (n,) are float32.
+    Images are quantized inputs plus 128.
     """
 
     #: Parameters of the stages, each with the field of the plan that holds its largest step.
     STEPS: ClassVar[dict[str, str]]
 
-    def __init__(
-        self,
-        images: NDArray[np.uint8],
-        targets: _Floats,
-        weight: _Floats,
-        plan: Any,
-        augmentation: Augmentation,
-    ) -> None:
+    def __init__(self, rows: TrainingRows, plan: Any, augmentation: Augmentation) -> None:
         self.plan, self.augmentation = plan, augmentation
-        super().__init__(images, targets, weight, plan.linear)
+        super().__init__(rows, plan.linear)
 
     def steps(self) -> dict[str, float]:
         """Return the names of all learned parameters, each with its largest step."""

@@ -12,7 +12,7 @@ bit, and BLAS can be used.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,7 +27,7 @@ from tinykernel.training.images import separable_passes as passes
 from tinykernel.training.images.convolutions import ImageLearner
 from tinykernel.training.loop import SLOTS
 from tinykernel.training.readouts.counts import count_scaler
-from tinykernel.training.readouts.linear import LEVEL_STEPS, LinearRecipe
+from tinykernel.training.readouts.linear import LEVEL_STEPS, LinearRecipe, TrainingRows
 
 _TOP = 255
 # A normalised value of 1 as a byte: 255 is more than five deviations.
@@ -100,19 +100,12 @@ class SeparableLearner(ImageLearner):
     }
     plan: SeparablePlan
 
-    def __init__(
-        self,
-        images: NDArray[np.uint8],
-        targets: _Floats,
-        weight: _Floats,
-        plan: SeparablePlan,
-        augmentation: Augmentation,
-    ) -> None:
-        n_outputs = targets.shape[1]
+    def __init__(self, rows: TrainingRows, plan: SeparablePlan, augmentation: Augmentation) -> None:
+        n_outputs = rows.targets.shape[1]
         if n_outputs > 1 and not plan.linear.losses:
             even = np.float32(plan.smoothing / n_outputs)
-            targets = targets * np.float32(1 - plan.smoothing) + even
-        super().__init__(images, targets, weight, plan, augmentation)
+            rows = replace(rows, targets=rows.targets * np.float32(1 - plan.smoothing) + even)
+        super().__init__(rows, plan, augmentation)
 
     def draw(self) -> None:
         """Draw all that is learned."""

@@ -27,8 +27,8 @@ from tinykernel.training.images.separable import SeparableLearner, SeparablePlan
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loop import run_epochs
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readouts.linear import TrainingRows
 from tinykernel.training.readouts.linear_training import (
-    TrainingRows,
     chained_model,
     check_channels,
     linear_recipe,
@@ -77,16 +77,15 @@ class PreparedConvolutions(ABC):
 
     def epochs(self, settings: ImageSettings) -> int:
         """Return the epochs."""
-        return self.plan(settings, len(self.rows.rows)).linear.epochs
+        return self.plan(settings, len(self.rows.inputs)).linear.epochs
 
     def learner(self, settings: ImageSettings, rows: TrainingRows | None = None) -> ImageLearner:
         """Begin with convolutions, on all rows or some of them."""
         n, rows = settings.n_channels, rows or self.rows
         if n > MOST_CHANNELS:
             raise OptionError(f"n_channels: {n}; give at most {MOST_CHANNELS}")
-        plan = self.plan(settings, len(rows.rows))
-        kind, varied = self.LEARNERS[settings.is_separable], self.augmentation(settings)
-        return kind(rows.rows, rows.targets, rows.weight, plan, varied)
+        plan = self.plan(settings, len(rows.inputs))
+        return self.LEARNERS[settings.is_separable](rows, plan, self.augmentation(settings))
 
     @abstractmethod
     def stages(self, learner: ImageLearner) -> tuple[Stage, ...]:
@@ -114,11 +113,9 @@ class PreparedConvolutions(ABC):
 
     def decisions(self, settings: ImageSettings, fold: Fold, share: float) -> NDArray[np.float32]:
         """Train on the rows inside a fold for a share of the epochs, and decide those outside."""
-        rows, inside = self.rows, fold.inside
-        part = TrainingRows(rows.rows[inside], rows.targets[inside], rows.weight[inside], None)
-        learner = self._shortened(self.learner(settings, part), share)
+        learner = self._shortened(self.learner(settings, self.rows.of(fold.inside)), share)
         run_epochs(learner, learner.recipe.epochs, stage=None)
-        return learner.decide(learner.features(rows.rows[fold.outside]))
+        return learner.decide(learner.features(self.rows.inputs[fold.outside]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +142,7 @@ class PreparedImages(PreparedConvolutions):
                 )
             data = data.map_rows(lambda frames: frame.run(frames, frame.taken))
         rows = split_rows(data, options)
-        pixels = rows.rows.reshape(-1, shape[2])
+        pixels = rows.inputs.reshape(-1, shape[2])
         scope = "global" if shape[2] == 1 else "auto"
         scaler = choose_scaler(pixels, data.raw_dtype, 8, scope)
         check_channels(scaler)

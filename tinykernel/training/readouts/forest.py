@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tinykernel.compiled import njit
 from tinykernel.elementary import exp, exps
 from tinykernel.model.readouts.trees import Trees
-from tinykernel.training.loss import judge
+from tinykernel.training.loss import Truth
 from tinykernel.training.readouts.growth import Bins, Growth, Narrow, Tree, grow
 
 _Floats = NDArray[np.float64]
@@ -274,7 +274,7 @@ class Watch:
         """Record loss and accuracy of the trees so far; False if the loss no longer falls."""
         decisions = self.decide(forest)
         losses = (0.0,) * decisions.shape[1] if self.values else ()
-        loss, right = judge(decisions, self.truth, self.weight, losses)
+        loss, right = Truth(self.truth, self.weight, losses).judge(decisions)
         self.losses.append((len(forest.trees), loss, right))
         path = [each[1] for each in self.losses]
         return len(path) - int(np.argmin(path)) <= _PATIENCE and not self.cancelled.is_set()

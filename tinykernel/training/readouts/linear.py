@@ -8,8 +8,8 @@ Levels are rounded from a float shadow, which takes the gradient of V. The mean 
 offsets of the model.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -85,19 +85,37 @@ def input_moments(inputs: NDArray[Any]) -> tuple[_Floats, NDArray[np.float64], n
     return mean.astype(np.float32), np.sqrt(variance), unit
 
 
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Rows to learn, and validation rows where there are any."""
+
+    inputs: NDArray[Any]  # (n, ...): raw, or as a learner takes them.
+    targets: _Floats  # (n, n_outputs)
+    weight: _Floats  # (n,), of mean 1.
+    validation: tuple[NDArray[Any], NDArray[Any], _Floats] | None = None  # rows, truth, weights.
+    groups: NDArray[np.int64] | None = None  # (n,), of the rows to learn.
+
+    def of(self, rows: NDArray[np.int64]) -> "TrainingRows":
+        """Return some of the rows, without those of validation."""
+        groups = None if self.groups is None else self.groups[rows]
+        return TrainingRows(self.inputs[rows], self.targets[rows], self.weight[rows], groups=groups)
+
+    def map_rows(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> "TrainingRows":
+        """Apply a function to all rows."""
+        validation = self.validation and (function(self.validation[0]), *self.validation[1:])
+        return replace(self, inputs=function(self.inputs), validation=validation)
+
+
 class LinearLearner(Learned):
     """A linear part and the steps that change it, on inputs q (n, n_inputs).
 
-    Targets (n, n_outputs) and weights (n,), of mean 1, are float32. A subclass with stages before
-    the linear part overrides `draw`, `steps` and `accumulate`.
+    A subclass with stages before the linear part overrides `draw`, `steps` and `accumulate`.
     """
 
-    def __init__(
-        self, inputs: NDArray[Any], targets: _Floats, weight: _Floats, recipe: LinearRecipe
-    ) -> None:
-        self.inputs, self.targets, self.weight, self.recipe = inputs, targets, weight, recipe
+    def __init__(self, rows: TrainingRows, recipe: LinearRecipe) -> None:
+        self.inputs, self.targets, self.weight = rows.inputs, rows.targets, rows.weight
+        self.recipe, self.n_outputs = recipe, self.targets.shape[1]
         self.rng = np.random.default_rng([recipe.seed, 5])
-        self.n_outputs = targets.shape[1]
         self.losses = np.array(recipe.losses, dtype=np.float32)
         self.draw()
         self._begin(self.steps())

@@ -1,7 +1,5 @@
 """Training of a linear part: rows, recipe, epochs, and the model behind stages."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,30 +13,19 @@ from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import hold_out
 from tinykernel.training.loop import History, run_epochs
-from tinykernel.training.loss import share_right
+from tinykernel.training.loss import Truth
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import seed_of
-from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, linear_model
+from tinykernel.training.readouts.linear import (
+    LinearLearner,
+    LinearRecipe,
+    TrainingRows,
+    linear_model,
+)
 from tinykernel.training.readouts.normal_equations import Levels
 from tinykernel.training.trainset import TrainSet
 
 _Floats = NDArray[np.float32]
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingRows:
-    """Training rows, and validation rows where there are any."""
-
-    rows: NDArray[Any]
-    targets: _Floats
-    weight: _Floats
-    validation: tuple[NDArray[Any], NDArray[Any], _Floats] | None  # rows, truth, weights.
-    groups: NDArray[np.int64] | None = None  # (n,), of the training rows.
-
-    def map_rows(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> "TrainingRows":
-        """Apply a function to all rows."""
-        validation = self.validation and (function(self.validation[0]), *self.validation[1:])
-        return replace(self, rows=function(self.rows), validation=validation)
 
 
 def split_rows(data: TrainSet, options: TrainerOptions) -> TrainingRows:
@@ -53,7 +40,7 @@ def split_rows(data: TrainSet, options: TrainerOptions) -> TrainingRows:
         groups = None if groups is None or np.unique(groups).size < 2 else groups
         return TrainingRows(data.X[~out], targets[~out], weight[~out], validation, groups)
     if data.validation is None:
-        return TrainingRows(data.X, targets, weight, None, data.groups)
+        return TrainingRows(data.X, targets, weight, groups=data.groups)
     rows, truth = data.validation
     validation = rows, truth, data.validation_weight(weight)
     return TrainingRows(data.X, targets, weight, validation, data.groups)
@@ -65,7 +52,7 @@ def run_training(learner: LinearLearner, rows: TrainingRows) -> History:
     def score() -> float:
         assert rows.validation is not None
         decisions = learner.decide(learner.features(rows.validation[0]))
-        return share_right(decisions, *rows.validation[1:], learner.recipe.losses)
+        return Truth(*rows.validation[1:], learner.recipe.losses).score(decisions)
 
     return run_epochs(learner, learner.recipe.epochs, None if rows.validation is None else score)
 

@@ -39,6 +39,7 @@ from tinykernel.training.readouts.growth import Bins
 from tinykernel.training.readouts.linear import (
     LinearLearner,
     LinearRecipe,
+    TrainingRows,
     linear_dropout,
     round_linear,
 )
@@ -90,7 +91,7 @@ class TreeTrial:
 
     options: TreeOptions
     n_trees: int  # the best number.
-    log_loss: float = np.inf  # on held-out rows; see `tinykernel.training.loss.judge`.
+    log_loss: float = np.inf  # on held-out rows; see `tinykernel.training.loss.Truth`.
     accuracy: float = 0.0
     largest: int = 0  # most leaves of a tree.
     first: float = np.inf  # least loss outside the first fold.
@@ -378,7 +379,8 @@ class LinearPart:
         recipe = LinearRecipe(
             _BITS, epochs, batch_rows=64, dropout=linear_dropout(Q.shape[1]), losses=losses
         )
-        learner = LinearLearner(Q, target.astype(np.float32), weight.astype(np.float32), recipe)
+        rows = TrainingRows(Q, target.astype(np.float32), weight.astype(np.float32))
+        learner = LinearLearner(rows, recipe)
         run_epochs(learner, epochs, stage=None)
         levels, step = round_linear(learner.linear, _BITS)
         fine = float(learner.scale()) * float(learner.unit) * float(step)

@@ -27,7 +27,7 @@ from tinykernel.model.stages.levels import Levels
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.readouts.closed_form import Fit, fit_standardised
 from tinykernel.training.readouts.counts import CountingStages, scaled_counts, top_of
-from tinykernel.training.readouts.linear import LinearRecipe
+from tinykernel.training.readouts.linear import LinearRecipe, TrainingRows
 from tinykernel.training.readouts.normal_equations import Levels as Stored
 from tinykernel.training.readouts.normal_equations import input_power
 
@@ -117,26 +117,19 @@ def _draw_pool(
 class SignalPool:
     """A pool of kernels on training windows, and the linear part that chooses among them.
 
-    Rows are raw, (n, samples * channels), then levels 0..255 of the numbers beside them; `shape`
-    says how many of both; the scaler is that of the channels. Targets (n, n_outputs) and weights
-    (n,) are float32.
+    Inputs are raw, (n, samples * channels), then levels 0..255 of the numbers beside them; `shape`
+    says how many of both; the scaler is that of the channels.
     """
 
     def __init__(
-        self,
-        rows: NDArray[Any],
-        shape: tuple[int, int],
-        scaler: Scale,
-        targets: _Floats,
-        weight: _Floats,
-        plan: SignalPlan,
+        self, rows: TrainingRows, shape: tuple[int, int], scaler: Scale, plan: SignalPlan
     ) -> None:
         self.plan = plan
         rng = np.random.default_rng([plan.linear.seed, 6])
         self.stages = _draw_pool(plan, shape, scaler, rng)
-        self._place_thresholds(rows, rng)
-        self.inputs = self.counts(rows)
-        self.targets, self.weight = targets, weight
+        self._place_thresholds(rows.inputs, rng)
+        self.inputs = self.counts(rows.inputs)
+        self.targets, self.weight = rows.targets, rows.weight
 
     def ridge(
         self,

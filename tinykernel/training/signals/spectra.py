@@ -66,7 +66,7 @@ class PreparedPlanes(PreparedConvolutions):
 
     def augmentation(self, settings: ImageSettings) -> Augmentation:
         """Return how much spectra are varied."""
-        return variation_of(self.options, self.spectrum, self.rows.rows.shape[2])
+        return variation_of(self.options, self.spectrum, self.rows.inputs.shape[2])
 
     def stages(self, learner: ImageLearner) -> tuple[Stage, ...]:
         """Return the spectrum, and the convolutions on it."""

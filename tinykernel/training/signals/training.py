@@ -22,13 +22,12 @@ from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.augment import with_spectra, with_windows
 from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.loop import History
-from tinykernel.training.loss import codes_of, judge, targets_of
+from tinykernel.training.loss import Truth, codes_of, targets_of
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts import closed_form
 from tinykernel.training.readouts.counts import CountingStages
-from tinykernel.training.readouts.linear import LinearLearner
+from tinykernel.training.readouts.linear import LinearLearner, TrainingRows
 from tinykernel.training.readouts.linear_training import (
-    TrainingRows,
     chained_model,
     check_channels,
     linear_recipe,
@@ -223,21 +222,21 @@ class _Windows:
                 f"n_kernels: {n} kernels of {cells} cells make {n * cells} counts, and there is "
                 f"memory for {MOST_INPUTS}; give at most {MOST_INPUTS // cells}"
             )
-        is_few = len(rows.rows) <= FEW_WINDOWS and rows.validation is None
+        is_few = len(rows.inputs) <= FEW_WINDOWS and rows.validation is None
         if self.of_classes and is_few and not untrained:
             return self._of_few()
         codes = rows.targets if self.of_classes else np.zeros_like(rows.targets)
         numbers, weight = some_rows(codes, rows.weight, RANKING_WINDOWS)
-        ranked = rows.rows[numbers], self.shape, self.scaler, rows.targets[numbers], weight
-        pool = SignalPool(*ranked, plan)
+        ranked = replace(rows.of(numbers), weight=weight)
+        pool = SignalPool(ranked, self.shape, self.scaler, plan)
         _, stages = pool.reduced(pool.drawn() if untrained else pool.ranked())
         counts = rows.map_rows(lambda raw: pool.counts(raw, stages))
         if untrained:
             history = History([{"loss": float("nan")}])
-            return _Chosen(pool, stages, pool.untrained(counts.rows.shape[1]), history)
+            return _Chosen(pool, stages, pool.untrained(counts.inputs.shape[1]), history)
         if self.of_classes:
             return _Chosen(pool, stages, *_fit_classes(plan, counts))
-        learner = LinearLearner(counts.rows, rows.targets, rows.weight, plan.linear)
+        learner = LinearLearner(counts, plan.linear)
         history = run_training(learner, counts)
         return _Chosen(pool, stages, learner.stored(), history)
 
@@ -253,9 +252,9 @@ class _Windows:
         pools, losses = list[SignalPool](), list[float]()
         averages = (1, 2) if plan.average == 2 else (1,)
         weighed = wanted, rows.weight, rows.groups, plan.beside
-        windows = rows.rows, self.shape, self.scaler, rows.targets, rows.weight
         for average in progress.steps("choosing kernels", averages):
-            pools.append(SignalPool(*windows, self._plan_of_few(average)))
+            plan_of_pool = self._plan_of_few(average)
+            pools.append(SignalPool(rows, self.shape, self.scaler, plan_of_pool))
             whole, deviation = closed_form.fit_standardised(pools[-1].inputs, *weighed)
             losses.append(float(np.square(whole.left_out - wanted).mean()))
         chosen = int(np.argmin(losses))
@@ -303,7 +302,7 @@ def _fit_classes(plan: SignalPlan, counts: TrainingRows) -> tuple[Levels, Histor
     With the same kernels, ridge regression recognises beats of other people 4.5 points worse, but
     words, of which there are fewer, 0.3 points better.
     """
-    started, (n, n_counts) = time.perf_counter(), counts.rows.shape
+    started, (n, n_counts) = time.perf_counter(), counts.inputs.shape
     is_enough = plan.beside or n >= _WINDOWS_A_COUNT * n_counts
     stored, loss, ended = (_likeliest if is_enough else _ridge)(plan, counts)
     return stored, History([{"loss": loss, "seconds": time.perf_counter() - started}], ended)
@@ -314,14 +313,14 @@ def _likeliest(plan: SignalPlan, counts: TrainingRows) -> LevelFit:
 
     Ctrl-C keeps the best fit so far.
     """
-    learned = counts.rows, 2 * counts.targets - 1, counts.weight, list[Fold](), plan.linear.bits
+    learned = counts.inputs, 2 * counts.targets - 1, counts.weight, list[Fold](), plan.linear.bits
     first, fits, ended = slice(_LOSS_ROWS), list[LevelFit](), False
-    judging = counts.rows[first], codes_of(counts.targets[first]), counts.weight[first]
+    judging = counts.inputs[first], codes_of(counts.targets[first]), counts.weight[first]
     rows, *truth = counts.validation or judging
     try:
         for penalty in LIKELY_PENALTIES if counts.validation else (LIKELY,):
             fits.append(fit_levels(*learned, likely=penalty))
-            loss, _ = judge(decided(fits[-1].stored, rows), *truth)
+            loss, _ = Truth(*truth).judge(decided(fits[-1].stored, rows))
             fits[-1] = fits[-1]._replace(error=loss)
             if fits[-1].interrupted:
                 break
@@ -335,7 +334,7 @@ def _likeliest(plan: SignalPlan, counts: TrainingRows) -> LevelFit:
 
 def _ridge(plan: SignalPlan, counts: TrainingRows) -> LevelFit:
     """Fit ridge regression, with the penalty that suits validation rows, or folds."""
-    inputs, targets, weight, n = counts.rows, counts.targets, counts.weight, len(counts.rows)
+    inputs, targets, weight, n = counts.inputs, counts.targets, counts.weight, len(counts.inputs)
     if counts.validation is None:
         folds = trial_folds(codes_of(targets), counts.groups, plan.linear.seed)
     else:
@@ -362,7 +361,8 @@ def pooled_signals(
     scaler = signal_scaler(rows, raw_dtype, shape)
     plan = replace(plan, level_bits=min(plan.level_bits, scaler.bits))
     nothing = np.zeros((len(rows), 1), dtype=np.float32)
-    pool = SignalPool(rows, (shape[0], shape[1]), scaler, nothing, nothing[:, 0], plan)
+    windows = TrainingRows(rows, nothing, nothing[:, 0])
+    pool = SignalPool(windows, (shape[0], shape[1]), scaler, plan)
     _, stages = pool.reduced(pool.drawn())
     return stages.grid, stages.then_scaled(pool.stages.largest_count)
 

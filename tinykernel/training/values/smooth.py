@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from tinykernel.training.choice import Candidate, choose
 from tinykernel.training.folds import Fold
-from tinykernel.training.loss import judge
 from tinykernel.training.matrices import cholesky, product
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
@@ -67,11 +66,7 @@ class Smooth:
 
     def judged(self, data: TrainSet, folds: Sequence[Fold]) -> tuple[float, float]:
         """Return loss and R2 of fits inside the folds, on the rows outside."""
-        assert data.quantity is not None
-        weight, scores = data.weight, []
-        for fold in folds:
-            outside = data.truth[fold.outside], weight[fold.outside], data.quantity.losses
-            scores.append(judge(self.held_out(fold), *outside))
+        scores = [data.truth_of(fold.outside).judge(self.held_out(fold)) for fold in folds]
         loss, explained = np.mean(scores, axis=0).tolist()
         return loss, explained
 
