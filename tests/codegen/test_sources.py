@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from tests.random_models import balanced, random_model, random_raw, tree_model
+from tests.refusals import refused_for
 from tinykernel.build.parity import verify
 from tinykernel.build.program import write_sources
 from tinykernel.codegen.plan import FORMAT, pack
 from tinykernel.codegen.sources import render_sources, render_vectors
 from tinykernel.decisions import calibrate
-from tinykernel.errors import TinykernelError
 
 
 @pytest.mark.slow
@@ -143,8 +143,7 @@ def test_header_names_the_inputs() -> None:
 )
 def test_vectors_refuse_unfit_rows(X: np.ndarray, message: str) -> None:
     """Rows that make no test vectors give one clear line."""
-    with pytest.raises(TinykernelError, match=message):
-        render_vectors(random_model(4, raw_dtype="float32"), "gesture", X)
+    refused_for(message, render_vectors, random_model(4, raw_dtype="float32"), "gesture", X)
 
 
 def test_trees_with_thresholds_by_class_compile(require_tool: Callable[[str], str]) -> None:

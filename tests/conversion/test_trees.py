@@ -219,8 +219,7 @@ def test_a_forest_is_exported_reported_and_saved_as_it_is(tmp_path: Any) -> None
 )
 def test_what_cannot_be_converted_is_named(model: Any, message: str) -> None:
     """One line says what is not supported."""
-    with pytest.raises(ConvertError, match=message):
-        convert(model)
+    refused(ConvertError, convert, model, match=message)
 
 
 @pytest.mark.parametrize(

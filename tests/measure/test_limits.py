@@ -64,8 +64,7 @@ def test_limits_are_read():
 )
 def test_wrong_limits(text, message):
     """One clear line says what is wrong and what to write."""
-    with pytest.raises(OptionError, match=message):
-        parse_limits(text)
+    refused(OptionError, parse_limits, text, match=message)
 
 
 def test_a_report_names_every_limit_that_is_exceeded():

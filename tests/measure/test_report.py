@@ -178,8 +178,7 @@ def test_sizes(text, size) -> None:
 @pytest.mark.parametrize("text", ["", "KB", "-3KB", "0", "30 apples", "1e3", "nan"])
 def test_wrong_sizes(text) -> None:
     """A budget that cannot be read must not pass for any number."""
-    with pytest.raises(OptionError, match="as in 500, 30KB"):
-        parse_size(text)
+    refused(OptionError, parse_size, text, match="as in 500, 30KB")
 
 
 def test_wrong_requests(model, monkeypatch, tmp_path) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.firmware.local_models import SIGNALS, with_events
+from tests.refusals import refused_for
 from tinykernel.build.parity import verify
-from tinykernel.errors import TinykernelError
 from tinykernel.model.answers.events import LARGEST_SUM, NO_EVENT, Events, EventState
 
 SCORES = st.integers(1, 60).flatmap(
@@ -78,8 +78,7 @@ def test_events_follow_the_rule(scores, shift, pause, data):
 )
 def test_events_that_cannot_be(thresholds, shift, pause, message):
     """A rule that the C could not follow is refused where it is made, and so at load."""
-    with pytest.raises(TinykernelError, match=message):
-        Events(np.array(thresholds, np.uint32), shift, pause)
+    refused_for(message, Events, np.array(thresholds, np.uint32), shift, pause)
 
 
 @pytest.mark.parametrize(
@@ -91,8 +90,7 @@ def test_events_that_cannot_be(thresholds, shift, pause, message):
 )
 def test_events_of_another_model(change, message):
     """Events are those of the classes of a stream."""
-    with pytest.raises(TinykernelError, match=message):
-        replace(SIGNALS["events"](), **change)
+    refused_for(message, replace, SIGNALS["events"](), **change)
 
 
 @pytest.mark.parametrize(

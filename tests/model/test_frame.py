@@ -83,8 +83,7 @@ def test_frames_that_are_none_are_refused() -> None:
         ({"pixel_format": "grey8"}, "3 channels of grey8"),
         ({"width": 4096, "height": 4096}, "pixels of a frame; 4194304 are the most"),
     ):
-        with pytest.raises(ModelError, match=words):
-            replace(frame, **change)
+        refused(ModelError, replace, frame, match=words, **change)
     refused(ModelError, frame.gives, Grid.raw("uint8", 6, 8, 3))
 
 

@@ -153,8 +153,7 @@ def _with(model: IntegerModel, **change: Any) -> IntegerModel:
 )
 def test_wrong_fields_are_refused(change: dict[str, object], message: str) -> None:
     """Each wrong field is refused with a message that names it."""
-    with pytest.raises(ModelError, match=message):
-        _with(make_model(1), **change)
+    refused(ModelError, _with, make_model(1), match=message, **change)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +170,7 @@ def test_wrong_values_are_refused(name: str, value: int, message: str) -> None:
     models = map(make_model, range(50))
     model = next(m for m in models if m.find(Components).diagonal_kind == "int8")
     array = np.full(getattr(_owner(model, name), name).shape, value)
-    with pytest.raises(ModelError, match=message):
-        _with(model, **{name: array})
+    refused(ModelError, _with, model, match=message, **{name: array})
 
 
 def test_int4_models_hold_levels_only() -> None:
@@ -201,8 +199,7 @@ def test_int4_models_hold_levels_only() -> None:
 def test_wrong_scalers_are_refused(arguments: tuple[object, ...], message: str) -> None:
     """A scaler whose products could wrap around, or of unknown types, is refused."""
     Scale("uint8", 8, [0], [65536], [255])  # the largest that is allowed
-    with pytest.raises(ModelError, match=message):
-        Scale(*arguments)  # type: ignore[arg-type]
+    refused(ModelError, Scale, *arguments, match=message)
 
 
 def test_wrong_inputs_are_refused() -> None:
@@ -212,8 +209,7 @@ def test_wrong_inputs_are_refused() -> None:
     refused(ShapeError, model.scores, rows[:, 1:])
     refused(ShapeError, model.scores, rows[0])
     rows[1, 0] = 0.5
-    with pytest.raises(DataError, match=r"row 1, column 0 is 0\.5, which is not uint8"):
-        model.scores(rows)
+    refused(DataError, model.scores, rows, match=r"row 1, column 0 is 0\.5, which is not uint8")
     refused(ShapeError, model.scores, [["a"] * model.n_features])
     refused(ShapeError, model.scores_quantized, np.full((1, model.n_features), 128))
     refused(ShapeError, model.scores_quantized, rows)

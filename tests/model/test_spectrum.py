@@ -163,8 +163,7 @@ def test_levels_of_a_full_tone_and_of_the_last_bit() -> None:
 def test_what_is_refused(change: dict, message: str) -> None:
     """Every field that is out of range is one line."""
     fields = {"length": 64, "hop": 32, "edges": [2, 9], "log_bits": 2, "floor": 0}
-    with pytest.raises(ModelError, match=message):
-        Spectrum(**fields | change)
+    refused(ModelError, Spectrum, match=message, **fields | change)
 
 
 def test_inputs_that_are_no_signal_are_refused() -> None:

@@ -10,9 +10,9 @@ from numpy.testing import assert_array_equal
 
 from tests.modelfile.files import SUFFIXES, X, fit
 from tests.random_models import make_model, models, random_quantized
-from tests.refusals import refused
+from tests.refusals import refused, refused_for
 from tinykernel import modelfile
-from tinykernel.errors import ModelError, TinykernelError
+from tinykernel.errors import ModelError
 from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.model.readouts.ternary import Ternary
 from tinykernel.model.record import PLAIN
@@ -103,8 +103,7 @@ def test_what_cannot_be_saved(tmp_path, suffix) -> None:
         (renamed, "feature_names"),
         (extended, "'notes'"),
     ]:
-        with pytest.raises(TinykernelError, match=message):
-            save(obj, path)
+        refused_for(message, save, obj, path)
     assert not path.exists()
 
 

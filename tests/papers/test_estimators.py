@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
+from tests.refusals import refused
 from tinykernel import papers
 from tinykernel.errors import OptionError
 
@@ -75,9 +76,7 @@ def test_conventions_of_scikit_learn(estimator) -> None:
 )
 def test_a_wrong_parameter_is_one_line(estimator, message) -> None:
     """The message names the parameter and what it may be."""
-    with pytest.raises(OptionError, match=message) as caught:
-        estimator.fit(*load_iris(return_X_y=True))
-    assert "\n" not in str(caught.value)
+    refused(OptionError, estimator.fit, *load_iris(return_X_y=True), match=message)
 
 
 @pytest.mark.parametrize("estimator", KINDS[:8], ids=NAMES[:8])
