@@ -98,10 +98,18 @@ def test_a_threshold_of_the_table(told, tmp_path):
     assert other["hits"] >= chosen["hits"]
     most = f"at most {other['most_an_hour']:.3g} false alarms an hour"
     assert load(tmp_path / "b.tkm").events.statement.startswith(most)
+    limit = f"{other['most_an_hour']:.3g} false alarms an hour, not 60"
+    assert f"the threshold {low} promises at most {limit}" in other["remarks"]
+    of_table = [[point["threshold"] for point in each["curve"]] for each in (chosen, other)]
+    assert of_table[0] == of_table[1]
+    assert [point["factor"] for point in other["curve"]].index(1.0) == 0
     background = ("--set", "background=noise,other,high", "-o", tmp_path / "c.tkm")
     silent = json_of(*calibrate, *background)["thresholds"]
     assert [t > 0 for t in silent] == [False, True, False, False]  # high, low, noise, other
     assert about(tmp_path / "c.tkm")["background"] == ["noise", "other", "high"]
+    words = json_of(*calibrate, "--set", "background=noise", "-o", tmp_path / "d.tkm")["remarks"]
+    advice = "other makes events; for other sounds give --set background=noise,other"
+    assert advice in words
     out = ("-o", tmp_path / "x.tkm")
     for wrong, fault in (
         (("--set", "background=hum"), "'hum' is no class of the model: high, low"),
@@ -132,6 +140,7 @@ def test_events_are_decided_often(told, tmp_path):
     assert "used in training" in message
     windows = json_of("verify", tmp_path / "e.tkm", told / "new", "--target", "host")
     assert windows["differences"] == 0
+    assert 0 <= windows["events"] < windows["hops"]
 
 
 def test_a_stream_through_a_pipe(told, tmp_path, monkeypatch):

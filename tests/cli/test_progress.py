@@ -34,6 +34,21 @@ def test_a_phase_without_steps_shows_itself():
     assert written == ["linking: cortex-m4", "linking: 17 s so far"]
 
 
+def test_the_time_of_a_stage_grows():
+    """A stage that others interrupted goes on where it was, not at 0."""
+    now = [0.0]
+    written: list[str] = []
+    lines = PlainLines(written.append, clock=lambda: now[0])
+    for stage in ("listening", "spectra", "listening"):
+        lines(Progress(stage, 0, None))
+        for _ in range(20):
+            now[0] += 1
+            lines.tick()
+    seconds = [int(line.split()[1]) for line in written if line.startswith("listening: ")]
+    assert seconds == sorted(seconds)
+    assert seconds[-1] > 40
+
+
 def test_what_was_shown_is_not_shown_again():
     """Each function that is compiled said so, ten times in one training."""
     now = [0.0]

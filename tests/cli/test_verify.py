@@ -7,7 +7,9 @@ import numpy as np
 from tests.cli.tools import QUICK, bare, blobs, failed, json_of, run, succeeded, table_with_groups
 from tinykernel import load, save
 from tinykernel.build import parity
+from tinykernel.build.parity import VerifyResult
 from tinykernel.cli.common.arguments import each_that_fits
+from tinykernel.cli.common.verification import print_verification
 from tinykernel.errors import LinkError
 
 
@@ -108,3 +110,10 @@ def test_targets_of_all_that_are_too_small_are_only_named(capsys) -> None:
         results, too_small = each_that_fits(["host", "atmega328p"], [asked], work)
         assert (results, len(too_small)) == (["host"], n_failed)
     assert capsys.readouterr().err.count("too large for the chip: does not link") == 1
+
+
+def test_events_that_were_compared_are_printed(capsys):
+    """Of a model with events the decisions and the events of the stream are counted."""
+    result = VerifyResult("host", "gcc", 1, 3, 0, None, None, hops=9, events=2)
+    print_verification([result], "rows")
+    assert "also compared: a stream of 9 decisions and 2 events\n" in capsys.readouterr().out

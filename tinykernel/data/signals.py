@@ -19,7 +19,12 @@ from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import SOUNDS, find_data, is_recording
 from tinykernel.data.recordings import Windows, windows
 from tinykernel.data.recordings.files import Reading, read_recording
-from tinykernel.data.recordings.labels import NO_SPAN, background_among, is_background
+from tinykernel.data.recordings.labels import (
+    NO_SPAN,
+    background_among,
+    backgrounds_among,
+    is_background,
+)
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.errors import DataError, FormatError, ModelError, ShapeError, TinykernelError
 from tinykernel.text import count, listed, visible
@@ -189,7 +194,7 @@ def background_of(model: IntegerModel, about: Mapping[str, Any]) -> tuple[Any, .
     names = about.get("background")
     if isinstance(names, list):
         return tuple(label for label in model.classes if str(label) in names)
-    return tuple(label for label in model.classes if is_background(label))
+    return backgrounds_among(model.classes)
 
 
 def cut_for(

@@ -153,6 +153,7 @@ class EventCalibration:
     # Of the chosen thresholds times some factors: see `EventEvaluation`.
     curve: tuple[tuple[float, int, float, float], ...] = ()
     alone: float | None = None  # share of single clips of events that are right.
+    cautions: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was chosen and promised as JSON types."""
@@ -171,12 +172,19 @@ class EventCalibration:
         }
 
     @property
+    def threshold(self) -> int:
+        """The least sum of an event, the same for all classes."""
+        assert self.model.events is not None
+        return int(self.model.events.thresholds.max())
+
+    @property
     def remarks(self) -> tuple[str, ...]:
-        """What to try where few events are hit."""
+        """The cautions, and what to try where few events are hit."""
         hits = float(self.heard.hit.mean()) if self.heard.hit.size else 1.0
         if hits >= _FEW_HITS:
-            return ()
+            return self.cautions
         return (
+            *self.cautions,
             f"{100 * hits:.0f} % of the events are hit: train with a shorter --hop, with more "
             "recordings of the background and of other words, or allow more false alarms",
         )

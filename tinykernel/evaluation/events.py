@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.data.recordings.labels import others_among
 from tinykernel.data.recordings.reading import labelled_recordings
 from tinykernel.data.recordings.spans import Recording, Recordings, join_clips
 from tinykernel.data.signals import remembered, takes_recordings
@@ -135,8 +136,15 @@ def calibrate_events(
         data = join_clips(data, background, model.input.rows, hours, 0)
     streams = streams_of(model, data, background)
     result = choose_events(model, streams, background, an_hour, confidence)
+    automatic = result.threshold
     if threshold is not None:
         result = with_threshold(result, streams, threshold, confidence)
+    cautions = _other_sounds(model.classes, background)
+    if result.most > an_hour:
+        cautions += (
+            f"the threshold {threshold} promises at most {result.most:.3g} false alarms an hour, "
+            f"not {an_hour:g}",
+        )
     an_hour = an_hour if threshold is None else result.most
     statement = (
         f"at most {an_hour:.3g} false alarm{'s' * (an_hour != 1)} an hour, "
@@ -147,9 +155,18 @@ def calibrate_events(
     )
     assert result.model.events is not None
     events = replace(result.model.events, statement=statement)
-    curve = evaluate_events(result.model, streams).curve
+    curve = evaluate_events(result.model, streams, automatic / result.threshold).curve
     model = replace(result.model, events=events)
-    return replace(result, model=model, curve=curve, alone=alone)
+    return replace(result, model=model, curve=curve, alone=alone, cautions=cautions)
+
+
+def _other_sounds(classes: Sequence[object], background: Sequence[object]) -> tuple[str, ...]:
+    """Say which classes may be background."""
+    others = others_among(classes)
+    if not others or not set(others).isdisjoint(map(str, background)):
+        return ()
+    names = ",".join([*map(str, background), *others])
+    return (f"{listed(others)} makes events; for other sounds give --set background={names}",)
 
 
 def right_alone(
@@ -225,19 +242,25 @@ def _stream(
     )
 
 
-def evaluate_events(model: IntegerModel, streams: Sequence[Stream]) -> EventEvaluation:
-    """Judge the events of a model; the curve multiplies all its least sums by factors."""
+def evaluate_events(
+    model: IntegerModel, streams: Sequence[Stream], start: float = 1.0
+) -> EventEvaluation:
+    """Judge the events of a model; the curve multiplies its least sums times `start` by factors."""
     events = model.events
     assert events is not None
-    hours, curve = hours_of(streams), []
+    hours, curve = hours_of(streams), dict[int, tuple[float, int, float, float]]()
     reached = LARGEST_SUM >> events.shift << events.shift
-    for factor in _FACTORS:
-        scaled = np.minimum(np.ceil(events.thresholds * factor), reached).astype(np.uint32)
+    for factor in sorted({1.0, *(start * factor for factor in _FACTORS)}):
+        least = np.ceil(np.round(events.thresholds * factor, 6))
+        scaled = np.minimum(least, reached).astype(np.uint32)
+        most = int(scaled.max())
+        if factor != 1 and most in curve:
+            continue
         heard = judged(streams, replace(events, thresholds=scaled))
         missed = 1 - float(heard.hit.mean()) if heard.hit.size else 0.0
-        curve.append((factor, int(scaled.max()), missed, len(heard.alarms) / hours))
+        curve[most] = factor, most, missed, len(heard.alarms) / hours
     heard, second = judged(streams, events), streams[0].second
-    return EventEvaluation(model.classes, heard, hours, second, tuple(curve))
+    return EventEvaluation(model.classes, heard, hours, second, tuple(curve.values()))
 
 
 def events_in_words(result: EventEvaluation) -> list[tuple[str, str]]:

@@ -69,13 +69,13 @@ class PlainLines:
     ) -> None:
         self._write, self._clock = write, clock
         self._latest: Progress | None = None
-        self._lines = set[str]()
+        self._lines, self._begun = set[str](), dict[str, float]()  # begun: by stage
         self._entered = self._written = clock()
 
     def __call__(self, progress: Progress) -> None:
         """Receive a message."""
         if self._latest is None or self._latest.stage != progress.stage:
-            self._entered = self._clock()
+            self._entered = self._begun.setdefault(progress.stage, self._clock())
         if progress.stage == PLAN:
             self._write(progress.message)
             return

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def verification_json(result: VerifyResult) -> dict[str, Any]:
     """Return the ``verify --json`` of a target."""
     first = result.first_difference
-    names = ("target", "compiler", "rows", "scores", "hops", "differences")
+    names = ("target", "compiler", "rows", "scores", "hops", "events", "differences")
     return {
         **{name: getattr(result, name) for name in (*names, "accuracy")},
         "first_difference": None if first is None else str(first),
@@ -42,8 +42,8 @@ def print_verification(results: list[VerifyResult], where: str) -> None:
     for result in results:
         if result.note:
             typer.echo(f"{result.target}: {result.note}")
-    hops = [result.hops for result in results if result.hops]
-    if hops:
-        typer.echo(f"also compared: a stream of {count(min(hops), 'decision')}")
+    for hops, events in sorted((each.hops, each.events) for each in results if each.hops)[:1]:
+        more = f" and {count(events, 'event')}" * (events > 0)
+        typer.echo(f"also compared: a stream of {count(hops, 'decision')}{more}")
     if all(result.ok for result in results):
         typer.echo(f"C and Python agree on every score ({where})")

@@ -136,7 +136,7 @@ _OWN = (
     _data(
         "hop",
         "TIME",
-        "Recordings: hop. By default half a window. It is the time between two decisions.",
+        "Recordings: time between two decisions. By default half a window, of short clips 0.1 s.",
     ),
     _data(
         "rate",

@@ -22,6 +22,7 @@ GROUPS = ("group", "person", "speaker", "subject", "patient", "machine", "device
 #: Label of samples that no span labels.
 NO_SPAN = "background"
 _BACKGROUND = {NO_SPAN, "noise", "silence", "none", "nothing", "off"}
+_OTHERS = {"unknown", "other", "others", "rest"}
 _PARTS = re.compile(r"\{(\w+)\}|\*")
 _ROUNDED = 0.01  # seconds by which the end of a span may miss that of its sound
 
@@ -48,7 +49,30 @@ def background_among(labels: Iterable[object], named: Sequence[object] = ()) -> 
     fits = [
         str(label) for label in labels if (str(label) in names if names else is_background(label))
     ]
-    return min(fits, key=lambda label: (not is_background(label), label), default=None)
+    return min(fits, key=_background_first, default=None)
+
+
+def _background_first(label: str) -> tuple[bool, bool, str]:
+    return not is_background(label), label.lower() == "off", label
+
+
+def backgrounds_among(labels: Iterable[object]) -> tuple[Any, ...]:
+    """Return the labels whose words say background; "off" only if no other one does.
+
+    >>> backgrounds_among(["off", "on", "silence"]), backgrounds_among(["off", "on"])
+    (('silence',), ('off',))
+    """
+    fits = tuple(label for label in labels if is_background(label))
+    return tuple(label for label in fits if str(label).lower() != "off") or fits
+
+
+def others_among(labels: Iterable[object]) -> list[str]:
+    """Return the labels that may mean what is none of the other classes.
+
+    >>> others_among(["yes", "_unknown_", "silence"])
+    ['_unknown_']
+    """
+    return [str(label) for label in labels if str(label).lower().strip("_ ") in _OTHERS]
 
 
 @dataclass(frozen=True)
