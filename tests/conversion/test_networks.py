@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 import tinykernel
 from tinykernel.conversion import change_of, convert
-from tinykernel.conversion.layers import levels_of
+from tinykernel.conversion.networks.dense import levels_of
 from tinykernel.errors import TinykernelError
 from tinykernel.model.grid import Grid
 

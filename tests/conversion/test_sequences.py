@@ -6,8 +6,9 @@ from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
 import tinykernel
+from tests.torch_modules import module, normalized, sequential
 from tinykernel.conversion import change_of, convert
-from tinykernel.conversion.sequences import of_torch
+from tinykernel.conversion.networks.torch import of_torch
 from tinykernel.errors import ConvertError, OptionError, ShapeError
 
 
@@ -19,55 +20,41 @@ def digits():
     return X, MLPClassifier((16,), max_iter=60, random_state=0).fit(X / 16, y)
 
 
-def _module(name, **attributes):
-    return type(name, (), {"__module__": "torch.nn.modules", "bias": None} | attributes)()
-
-
-def _normalized(scale, bias, mean, variance):
-    statistics = {"running_mean": mean, "running_var": variance, "eps": 0.0}
-    return _module("BatchNorm1d", weight=scale, bias=bias, **statistics)
-
-
-def _sequential(*modules):
-    kind = type("Sequential", (list,), {"__module__": "torch.nn.modules.container"})
-    return kind(modules)
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_sequential_is_its_layers(digits):
     """Objects with the names and members of PyTorch's; normalizations become part of the sums."""
     X, model = digits
     one, sixteenth = np.ones(64), np.full(64, 1 / 16)
     (first, last), (bias, last_bias) = model.coefs_, model.intercepts_
-    network = _sequential(
-        _module("Flatten"),
-        _normalized(sixteenth, 0 * one, 0 * one, one),
-        _module("Linear", weight=first.T, bias=bias),
-        _module("ReLU"),
-        _module("Dropout"),
-        _module("Linear", weight=last.T, bias=last_bias),
+    network = sequential(
+        module("Flatten"),
+        normalized(sixteenth, 0 * one, 0 * one, one),
+        module("Linear", weight=first.T, bias=bias),
+        module("ReLU"),
+        module("Dropout"),
+        module("Linear", weight=last.T, bias=last_bias),
     )
     with pytest.raises(OptionError, match="10 outputs and no softmax"):
         convert(network, X)
     converted = convert(network, X, task="classes")
-    predicted = of_torch(network).for_task("classes").predict(X)
+    predicted = of_torch(network).ready(X, "classes").predict(X)
     assert np.array_equal(predicted, model.predict(X / 16))
     values = convert(network, X, task="values", max_change=0.01)
     assert values.predict(X).shape == (len(X), 10)
     assert change_of(network, converted, X).share <= 0.005
     assert tinykernel.verify(converted, X[:50]).differences == 0
-    two = _sequential(*network[:-1], _module("Linear", weight=last.T[:2], bias=last_bias[:2]))
+    two = sequential(*network[:-1], module("Linear", weight=last.T[:2], bias=last_bias[:2]))
     assert set(convert(two, X, task="classes").predict(X)) == {0, 1}
     for added, message in [
-        (_module("Tanh"), r"module 6 \(Tanh\) is not supported"),
-        (_module("Conv2d"), r"module 6 \(Conv2d\) is not supported"),
-        (_module("ReLU"), "ends without weights"),
-        (_module("Linear", weight=np.ones((3, 9))), r"module 6 \(Linear\) takes values of another"),
+        (module("Tanh"), r"module 6 \(Tanh\) is not supported"),
+        (module("ConvTranspose2d"), r"module 6 \(ConvTranspose2d\) is not supported"),
+        (module("ReLU"), "ends without weights"),
+        (module("Linear", weight=np.ones((3, 9))), r"module 6 \(Linear\) takes values of another"),
     ]:
         with pytest.raises(ConvertError, match=message):
-            convert(_sequential(*network, added), X, task="classes")
+            convert(sequential(*network, added), X, task="classes")
     with pytest.raises(ConvertError, match=r"module 3 \(Linear\) takes values of another"):
-        convert(_sequential(*network[2:5], _module("Linear", weight=np.ones((3, 9)))), X)
+        convert(sequential(*network[2:5], module("Linear", weight=np.ones((3, 9)))), X)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

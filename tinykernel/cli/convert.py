@@ -35,7 +35,9 @@ def convert_command(
     foreign = read_model(model)
     with showing_progress(False):
         rows = None if data is None else load_inputs(find_data(data), input_names(foreign))
-        converted = convert(foreign, rows, max_change=max_change, budget=budget)
+        task = foreign.usual_task(rows) if hasattr(foreign, "usual_task") else None
+        converted = convert(foreign, rows, max_change=max_change, budget=budget, task=task)
     save(converted, output, {"converted": model.name})
     changed = "" if rows is None else f"; {change_of(foreign, converted, rows)}"
+    changed += "; its outputs are taken for scores of classes" if task else ""
     typer.echo(f"{output}: {converted!r}{changed}")

@@ -61,7 +61,9 @@ class ModelColumns:
         if self.rows is None:
             raise DataError(f"convert: a {kind} needs X, rows with the ranges of its inputs")
         if not np.all(np.isfinite(self.rows)):
-            raise DataError(f"convert: X has missing values, which a {kind} does not take")
+            raise DataError(
+                f"convert: X has missing values, which a {kind} does not take; give filled rows"
+            )
         return self.rows
 
     def seen(self, rows: NDArray[Any]) -> NDArray[Any]:
@@ -151,10 +153,11 @@ class ModelColumns:
     def lines(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return slope and offset of each column as a function of its input; else refuse it."""
         for step in self.steps:
-            if getattr(step, "clip", False) or type(step).__name__ == "SimpleImputer":
+            gap = getattr(step, "missing_values", np.nan)  # of an imputer
+            if getattr(step, "clip", False) or not (isinstance(gap, float) and np.isnan(gap)):
                 raise ConvertError(
                     f"convert: a {type(step).__name__} before weights is supported only without "
-                    "clip and missing values"
+                    "clip, and with missing_values=NaN"
                 )
         every = np.arange(len(self.columns))
         ends = np.zeros(every.size), np.ones(every.size)

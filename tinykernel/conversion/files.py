@@ -32,7 +32,7 @@ def read_model(path: Path) -> Any:
     if find_spec(library) is None:
         raise ToolError(f"{path}: needs {library}; pip install {library}")
     if library == "onnx":
-        return import_module("tinykernel.conversion.sequences").of_onnx(path)
+        return import_module("tinykernel.conversion.networks.onnx").of_onnx(path)
     try:
         if library != "skops":
             return import_module(library).Booster(model_file=str(path))

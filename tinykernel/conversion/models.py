@@ -45,6 +45,7 @@ _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
         )
     },
 }
+_ROUNDED = ", since weights and inputs are rounded"
 _DISTILLED = ("SVC", "SVR", "NuSVC", "NuSVR", "KernelRidge", "KNeighborsClassifier")
 
 
@@ -119,8 +120,8 @@ def convert(
     >>> bool((convert(tree).predict(X) == tree.predict(X)).all())
     True
     """
-    model = _opened(model, task)
-    if task is not None and not hasattr(model, "for_task"):
+    model = _opened(model, task, X)
+    if task is not None and not hasattr(model, "ready"):
         raise OptionError("task: only of networks; other models say what they predict")
     steps, last = _taken_apart(model)
     if getattr(last, "_preprocessor", None) is not None:  # of histograms with categories
@@ -130,20 +131,20 @@ def convert(
     of_frame = getattr(X, "columns", None)
     if names is not None and of_frame is not None and list(of_frame) != list(names):
         raise DataError(f"convert: X has the columns {list(of_frame)}; the model has {list(names)}")
-    columns = ModelColumns.of(steps, last, None if X is None else _rows(X))
+    columns = ModelColumns.of(steps, last, None if X is None else _rows(model, X))
     converted = _converted(module, last, columns)
     if budget is not None:
         if X is None:
             raise OptionError("convert: a budget needs X, rows that say what each step costs")
-        converted = _within(module, model, last, columns, budget, target)
+        converted = _within(module, model, last, columns, budget, target, X)
     if names is not None:
         converted = replace(converted, feature_names=tuple(map(str, names)))
     if X is not None:
         change = change_of(model, converted, X)
         if change.share > max_change:
             raise ConvertError(
-                f"convert: {change}; raise max_change above {change.share:.3g}, or train with "
-                "tinykernel"
+                f"convert: {change}{_ROUNDED if hasattr(module, 'read') else ''}; raise max_change "
+                f"above {change.share:.3g}, or train with tinykernel"
             )
     return converted
 
@@ -160,12 +161,18 @@ def _converted(
 
 
 def _within(
-    module: Any, whole: object, last: Any, columns: ModelColumns, budget: Any, target: str
+    module: Any,
+    whole: object,
+    last: Any,
+    columns: ModelColumns,
+    budget: Any,
+    target: str,
+    X: ArrayLike,
 ) -> IntegerModel:
     """Convert within limits."""
 
     def cost(converted: IntegerModel) -> tuple[float, str]:
-        change = change_of(whole, converted, np.asarray(columns.rows))
+        change = change_of(whole, converted, X)
         return change.share, str(change)
 
     n_trees = module.ensemble_of(last).n_trees if hasattr(module, "ensemble_of") else 0
@@ -198,8 +205,9 @@ def change_of(model: Any, converted: IntegerModel, X: ArrayLike) -> Change:
     -------
     Change
     """
-    model = _opened(model, "values" if converted.is_regressor else "classes")
-    before, after = _answers(model, X, converted), converted.predict(X)
+    model = _opened(model, "values" if converted.is_regressor else "classes", X)
+    rows = model.rows_of(X) if hasattr(model, "rows_of") else X
+    before, after = _answers(model, X, converted), converted.predict(rows)
     if not converted.is_regressor:
         differing = int(np.sum(before != after))
         return Change(len(after), differing, differing / max(1, len(after)), 0.0)
@@ -221,8 +229,8 @@ def _answers(model: Any, X: ArrayLike, converted: IntegerModel) -> NDArray[Any]:
     return np.asarray(boosters.predicted(model, np.asarray(X), converted))
 
 
-def _rows(X: ArrayLike) -> NDArray[Any]:
-    rows = np.asarray(X)
+def _rows(model: Any, X: ArrayLike) -> NDArray[Any]:
+    rows = np.asarray(model.rows_of(X) if hasattr(model, "rows_of") else X)
     if rows.dtype == object:  # a table of numbers and booleans
         try:
             rows = rows.astype(np.float64)
@@ -250,15 +258,15 @@ def _taken_apart(model: object) -> tuple[list[tuple[str, Any]], Any]:
     return [*before, *inner], last
 
 
-def _opened(model: Any, task: str | None) -> Any:
+def _opened(model: Any, task: str | None, X: ArrayLike | None) -> Any:
     """Return the model of a file, or the layers of a network; any other model as it is."""
     if task not in (None, "classes", "values"):
         raise OptionError(f'task: {task!r} is not "classes" or "values"')
     if isinstance(model, str | Path):
         model = read_model(Path(model))
     elif _library(model) == "torch" and isinstance(model, Iterable):
-        model = import_module("tinykernel.conversion.sequences").of_torch(model)
-    return model.for_task(task) if hasattr(model, "for_task") else model
+        model = import_module("tinykernel.conversion.networks.torch").of_torch(model)
+    return model.ready(X, task) if hasattr(model, "ready") else model
 
 
 def _library(model: Any) -> str:
@@ -276,11 +284,18 @@ def _reader_of(model: Any) -> Any:
             f"convert: a {kind} holds its training rows, too many for a chip; let it teach a "
             f"smaller model: tinykernel.train(X, y, teacher={kind}(...))"
         )
+    if isinstance(model, type):
+        raise ConvertError(
+            f"convert: {model.__name__} is a class; give a fitted model, as {model.__name__}(...)"
+            ".fit(X, y) returns"
+        )
     if hasattr(model, "fit") and hasattr(model, "predict"):
         raise ConvertError(
             f"convert: a {library} {kind} is not known; let it teach a model that is: "
             f"tinykernel.train(X, y, teacher={kind}(...))"
         )
-    families = (t for origin, t in _FAMILIES.items() if origin != "tinykernel")
-    models = ", ".join(sorted({n for t in families for names in t.values() for n in names}))
-    raise ConvertError(f"convert: a {library} {kind} is not known; known are {models}")
+    raise ConvertError(
+        f"convert: a {library} {kind} is not known; known are linear models, trees, forests and "
+        "perceptrons of scikit-learn, LightGBM, XGBoost, CatBoost, PyTorch's Sequential and files "
+        "of ONNX: see docs/convert.md"
+    )

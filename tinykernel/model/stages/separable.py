@@ -183,7 +183,7 @@ class Separable(Stage):
     def _maps(self, maps: NDArray[Any]) -> NDArray[np.uint8]:
         """Return the output of the last layer for images (n, rows, columns, channels)."""
         for layer in self.layers:
-            maps = _values(layer, maps)
+            maps = values_of(layer, maps)
         return maps
 
     def _ends(self, grid: Grid) -> list[tuple[int, int, int]]:
@@ -237,7 +237,7 @@ def size_after(
     return max(0, (rows + 2 * above - 3) // steps[0] + 1), -(-columns // steps[1])
 
 
-def _values(layer: Layer, maps: NDArray[Any]) -> NDArray[np.uint8]:
+def values_of(layer: Layer, maps: NDArray[Any]) -> NDArray[np.uint8]:
     """Return what a layer makes of images (n, rows, columns, channels)."""
     (down, across), n = layer.steps, len(layer.biases)
     # Whole numbers below 2**24 or 2**53, whatever the order of additions.

@@ -7,12 +7,14 @@ more bits than the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.conversion.networks.maps import maps_of
+from tinykernel.conversion.networks.signal import Signal
+from tinykernel.conversion.networks.windows import Affine, Shape, Step, lowered
 from tinykernel.errors import ConvertError, DataError
 from tinykernel.model import Grid, IntegerModel
 from tinykernel.model.answers.labels import Labels
@@ -25,49 +27,33 @@ _TOP = 255  # of a level and of a unit
 _MOST = 2**31 - 1
 _SHIFT = 24  # of a layer at most
 _SHIFTS = 5  # more of a layer that are compared
+_VALUES = 1 << 25  # of the floats of a layer
 _IDENTITY = Scale("uint8", 8, *np.array([[0], [65536], [_TOP]]))
 
 
-@dataclass(frozen=True)
-class Affine:
-    """A layer ``weights @ x + bias`` of floats; weights (n_outputs, n_inputs)."""
+def levels_of(
+    rows: NDArray[Any], grid: Grid, from_zero: bool = False, n_most: int = 1 << 20
+) -> tuple[Levels, Signal]:
+    """Return levels between the least and the largest value of each channel, and those of rows.
 
-    weights: NDArray[np.float64]
-    bias: NDArray[np.float64]
-
-    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute rows of outputs."""
-        return np.asarray(x @ self.weights.T + self.bias)
-
-    def after(self, first: Affine) -> Affine:
-        """Return the layer that both are if nothing is between them."""
-        return Affine(self.weights @ first.weights, self.of(first.bias[np.newaxis])[0])
-
-
-@dataclass(frozen=True)
-class Signal:
-    """Values between two layers on the known rows, and the integers that stand for them."""
-
-    x: NDArray[np.float64]
-    levels: NDArray[np.uint8]  # x is about low + step * level
-    step: NDArray[np.float64]
-    low: NDArray[np.float64]
-
-    def of_levels(self, layer: Affine) -> Affine:
-        """Return a layer of x as one of the levels."""
-        return Affine(layer.weights * self.step, layer.of(self.low[np.newaxis])[0])
-
-
-def levels_of(rows: NDArray[Any], grid: Grid) -> tuple[Levels, Signal]:
-    """Return levels between the least and the largest value of each channel, and those of rows."""
+    At most `n_most` rows are in the signal, apart alike. `from_zero`, for values from 0 up, makes
+    level 0 the value 0, which is around images.
+    """
     by_channel = rows.reshape(-1, grid.channels).astype(np.float64)
     least, width = by_channel.min(axis=0), np.ptp(by_channel, axis=0)
+    if from_zero:
+        least, width = 0 * least, by_channel.max(axis=0)
     varies, low, width = width > 0, least, np.where(width > 0, width, 1.0)
     if grid.dtype == "float32":
-        slope = ((_TOP + 1) / width).astype(np.float32)
+        slope = ((_TOP if from_zero else _TOP + 1) / width).astype(np.float32)
+        if from_zero:  # rounded to the nearest level
+            low = low - 0.5 / slope
         scale = Scale(grid.dtype, 8, low.astype(np.float32), slope)
         step, low = 1.0 / slope.astype(np.float64), scale.offset.astype(np.float64)
     else:
+        if from_zero:
+            low = low - np.where(width > _TOP, np.rint(width / (2 * _TOP)), 0)
+            width = width - low
         span = width.astype(np.uint32)
         shift = np.maximum(np.array([int(s).bit_length() for s in span]) - 16, 0).astype(np.uint8)
         factor = ((_TOP + 1 << 16) - 1) // np.maximum(span >> shift, 1)
@@ -76,9 +62,12 @@ def levels_of(rows: NDArray[Any], grid: Grid) -> tuple[Levels, Signal]:
         step = 2.0 ** (16.0 + shift) / factor
         low = low - np.where(span <= _TOP, 0.5, 0.0) * step  # these are not rounded down
     stage = Levels(scale, 0, 1, np.eye(grid.channels, dtype=np.int8))
+    if len(rows) > n_most:
+        rows = rows[np.linspace(0, len(rows) - 1, n_most).astype(int)]
     levels = np.asarray(stage.run(rows, grid), dtype=np.uint8)
     # Of a channel that is constant, the value is part of the offsets and the level has no weight.
     step, low = np.where(varies, step, 0.0), np.where(varies, low + 0.5 * step, least)
+    low = np.where(from_zero, 0.0, low)
     step, low = (np.tile(a, grid.rows * grid.columns) for a in (step, low))
     return stage, Signal(rows.astype(np.float64), levels, step, low)
 
@@ -86,26 +75,29 @@ def levels_of(rows: NDArray[Any], grid: Grid) -> tuple[Levels, Signal]:
 def hidden(
     layer: Affine, following: Affine, before: Signal, bits: int
 ) -> tuple[Stage, Affine, Signal]:
-    """Return the units ``max(layer, 0)`` as a stage of weights of so many bits, and what follows.
+    """Return the units of a layer as a stage of weights of so many bits, and what follows.
 
     Among a few shifts, the one is chosen whose rounding changes least of what follows. A unit that
     is 0 on all known rows is left out.
     """
-    x = np.maximum(layer.of(before.x), 0.0)
+    sums = layer.of(before.x)
+    x = np.maximum(sums, 0.0)
     alive = x.max(axis=0) > 0
     if not np.any(alive):
         raise DataError("convert: no unit of a hidden layer is above 0 on any row of X")
-    layer, x = Affine(layer.weights[alive], layer.bias[alive]), x[:, alive]
+    x, mean = x[:, alive], sums[:, alive].mean(axis=0)
     following = Affine(following.weights[:, alive], following.bias)
-    by_level, top = before.of_levels(layer), x.max(axis=0)
-    largest = np.maximum(np.abs(by_level.weights).max(axis=1), 1e-30 * top)
+    by_level = before.of_levels(layer).weights[alive]
+    top = x.max(axis=0)
+    largest = np.maximum(np.abs(by_level).max(axis=1), 1e-30 * top)
     most = 2 ** (bits - 1) - 1
     least = int(np.clip(np.floor(np.log2(most * (top / largest).min() / _TOP)), 0, _SHIFT))
     worth = np.sum(following.weights**2, axis=0)
     best: tuple[float, Stage, Signal] | None = None
     for shift in range(least, min(least + _SHIFTS, _SHIFT) + 1):
         gain = np.minimum(_TOP / top, most / (largest * 2.0**shift))  # levels of a unit of x
-        stage = _dense(by_level, gain, before.levels, shift)
+        unit = (gain * 2.0**shift)[:, None]
+        stage = _dense(by_level * unit, mean * unit[:, 0], before.levels, shift)
         grid = Grid(1, 1, before.levels.shape[1], "uint8", 0, _TOP)
         units = np.asarray(stage.run(before.levels, grid), dtype=np.uint8)
         error = float((np.mean((units / gain - x) ** 2, axis=0) * worth).sum())
@@ -116,28 +108,44 @@ def hidden(
 
 
 def _dense(
-    layer: Affine, gain: NDArray[np.float64], levels: NDArray[np.uint8], shift: int
+    weights: NDArray[np.float64], mean: NDArray[np.float64], levels: NDArray[np.uint8], shift: int
 ) -> Dense:
-    """Round a layer of levels, whose sums are 2^shift times the units; keep their mean."""
-    by_level = layer.weights * gain[:, np.newaxis] * 2.0**shift
-    weights = np.rint(by_level).astype(np.int8)
-    lost = levels.mean(axis=0) @ (by_level - weights).T
+    """Round weights of levels, whose sums are 2^shift times the units and keep their mean."""
+    whole = np.rint(weights).astype(np.int8)
     half = 0.5 * 2.0**shift  # rounds to the nearest unit
-    bias = np.rint(layer.bias * gain * 2.0**shift + lost + half)
-    return Dense(weights, np.clip(bias, -(2**30), 2**30).astype(np.int32), shift)
+    bias = np.rint(mean - levels.mean(axis=0) @ whole.T + half)
+    return Dense(whole, np.clip(bias, -(2**30), 2**30).astype(np.int32), shift)
 
 
 def integer_network(
-    layers: list[Affine], columns: Any, classes: Any, bits: int, grid: Grid
+    steps: list[Step], shape: Shape, columns: Any, classes: Any, bits: int
 ) -> IntegerModel:
-    """Return the model of layers with ``max(x, 0)`` between them, with weights of so many bits."""
-    first, signal = levels_of(columns.rows.astype(grid.dtype), grid)
+    """Return the model of steps, with weights of so many bits."""
+    grid = Grid.table(columns.raw_dtype, columns.n_inputs)
+    if shape[1] > 1:  # dense layers take no signals
+        grid = Grid.raw(columns.raw_dtype, *shape)
+    rows, maps = columns.rows.astype(grid.dtype), maps_of(steps, shape, columns.rows)
+    first, signal = levels_of(
+        rows, grid, maps is not None and maps.from_zero, _at_most(steps, shape)
+    )
     stages: list[Stage] = [first]
-    layer = layers[0]
-    for following in layers[1:]:
+    if maps:
+        stage, signal = maps.stage(signal, bits)
+        stages.append(stage)
+        steps, shape = maps.rest, maps.gives
+    layer, *others = lowered(steps, shape)
+    for following in others:
         stage, layer, signal = hidden(layer, following, signal, bits)
         stages.append(stage)
     return _read_out(layer, signal, [*stages, _IDENTITY], classes, bits, grid)
+
+
+def _at_most(steps: list[Step], shape: Shape) -> int:
+    """Return how many rows to look at, so that the largest image of all takes 256 MB."""
+    sizes = [shape]
+    for step in steps:
+        sizes.append(step.gives(sizes[-1]))
+    return max(1, _VALUES // max(rows * columns * channels for rows, columns, channels in sizes))
 
 
 def _read_out(

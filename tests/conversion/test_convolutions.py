@@ -1,0 +1,172 @@
+"""Networks of images and signals after conversion: the stages that they become."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+
+import tinykernel
+from tests.torch_modules import conv, linear, module, normalized, pool, sequential
+from tinykernel.conversion import change_of, convert
+from tinykernel.conversion.networks.signal import rounded
+from tinykernel.conversion.networks.torch import of_torch
+from tinykernel.errors import ConvertError
+
+DIGITS, LABELS = load_digits(return_X_y=True)
+IMAGES = DIGITS.reshape(-1, 1, 8, 8).repeat(2, axis=2).repeat(2, axis=3)
+RELU, FLATTEN, MEAN = module("ReLU"), module("Flatten"), module("AdaptiveAvgPool2d", output_size=1)
+
+
+def drawn(*shape, seed=0):
+    """Return weights of a convolution or a layer."""
+    rng = np.random.default_rng([seed, *shape])
+    return rng.normal(size=shape) / np.sqrt(np.prod(shape[1:]))
+
+
+ONES, SOME = np.ones(8), np.full(8, 0.3)
+BLOCKS = [
+    *(conv(drawn(8, 1, 3, 3), padding=1), normalized(ONES, SOME, 0 * ONES, 2 * ONES, 2), RELU),
+    *(conv(drawn(8, 1, 3, 3), groups=8, padding=1, stride=2), RELU, conv(drawn(24, 8, 1, 1)), RELU),
+]
+TWICE = [conv(drawn(24, 24, 1, 1)), RELU, pool("AvgPool", 2)]
+CHAIN = [conv(drawn(8, 1, 3, 3)), normalized(ONES, SOME, SOME, ONES, 2), RELU, pool("MaxPool", 2)]
+AGAIN = [conv(drawn(8, 1, 3, 3), groups=8), RELU]
+HALF = [pool("AvgPool", 2), conv(drawn(4, 1, 3, 3)), RELU, conv(drawn(6, 4, 3, 3)), RELU]
+#: Modules before the last layer, the values that they make, the stages, and the labels to change.
+NETWORKS = {
+    "blocks": ([sequential(*BLOCKS), MEAN], 24, "separable", 0.15),
+    "pointwise and pooled": ([*BLOCKS, *TWICE, MEAN], 24, "separable", 0.15),
+    "chains": ([*CHAIN, *AGAIN], 200, "convolutions", 0.005),
+    "chains, hidden": ([*CHAIN, FLATTEN, linear(drawn(40, 392)), RELU], 40, "convolutions", 0.01),
+    "small": (HALF, 96, "dense", 0.01),
+}
+
+
+@cache
+def completed(name):
+    """Return a network whose last layer is fitted to the labels."""
+    modules, n, _, _ = NETWORKS[name]
+    values = of_torch(sequential(*modules, FLATTEN, linear(np.eye(n)))).ready(IMAGES, "values")
+    features = values.predict(IMAGES)
+    model = LogisticRegression(max_iter=300).fit(features / features.std(), LABELS)
+    last = linear(model.coef_ / features.std(), model.intercept_)
+    return sequential(*modules, FLATTEN, last)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("target", ["host", "cortex-m0plus", "cortex-m4", "esp32c3", "atmega328p"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_images_become_stages_and_c_agrees(name, target, require_platforms):
+    """The layers reach the stage; few labels change; scores in C are those in Python."""
+    if target == "atmega328p" and name not in ("blocks", "chains"):
+        pytest.skip("takes more memory than it has")
+    require_platforms(target)
+    X = IMAGES[:600].astype("float32" if target == "cortex-m4" else "uint8")
+    model = convert(completed(name), X, task="classes", max_change=NETWORKS[name][3])
+    assert NETWORKS[name][2] in [stage.KIND for stage in model.stages]
+    assert tinykernel.verify(model, X[:12, 0], target=target).differences == 0
+
+
+def test_signals_become_dense_layers():
+    """Two layers of Conv1d; rows of the model have channels last."""
+    X = IMAGES[:, 0, ::2].astype(np.float32)  # 8 channels of 16 samples
+    layers = [conv(drawn(6, 8, 3), sides=1, stride=(2,)), RELU, conv(drawn(4, 6, 3), sides=1), RELU]
+    network = sequential(*layers, FLATTEN, linear(drawn(3, 20)))
+    model = convert(network, X, task="classes", max_change=0.02)
+    assert [stage.KIND for stage in model.stages] == ["levels", "dense", "dense", "scale"]
+    rows = X[:20].transpose(0, 2, 1).reshape(20, -1)
+    assert tinykernel.verify(model, rows).differences == 0
+    assert change_of(network, model, X).share <= 0.02
+
+
+def slow(x, kernel, bias, stride, padding, groups):
+    """Return a convolution as its definition: (channels, rows, columns)."""
+    n, own, high, wide = kernel.shape
+    x = np.pad(x, ((0, 0), (padding, padding), (padding, padding)))
+    rows, columns = ((x.shape[i] - kernel.shape[i + 1]) // stride + 1 for i in (1, 2))
+    result = np.empty((n, rows, columns))
+    for o, y, z in np.ndindex(n, rows, columns):
+        first = o // (n // groups) * own
+        seen = x[first : first + own, y * stride :, z * stride :][:, :high, :wide]
+        result[o, y, z] = (kernel[o] * seen).sum() + bias[o]
+    return result
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    *(st.integers(1, 3) for _ in range(5)),
+    st.integers(0, 2),
+    st.sampled_from([(6, 1), (4, 2), (4, 4), (8, 4)]),
+    st.sampled_from(["MaxPool", "AvgPool", "mean"]),
+)
+def test_floats_are_those_of_the_definition(high, wide, stride, own, seed, padding, sizes, kind):
+    """Any kernel, stride, padding and groups, a normalization and a pooling behind it."""
+    (n, groups), rng = sizes, np.random.default_rng(seed)
+    x, kernel = rng.normal(size=(2, own * groups, 7, 8)), rng.normal(size=(n, own, high, wide))
+    bias, scale, mean, variance = rng.uniform(0.5, 2, (4, n))
+    first = conv(kernel, bias, stride=(stride, stride), padding=padding, groups=groups)
+    second = MEAN if kind == "mean" else pool(kind, 2)
+    maps = [slow(image, kernel, bias, stride, padding, groups) for image in x]
+    maps = np.stack(maps) - mean[:, None, None]
+    maps = np.maximum(maps * (scale / np.sqrt(variance))[:, None, None], 0)
+    if kind == "mean":
+        expected = maps.mean(axis=(2, 3))
+    elif min(maps.shape[2:]) < 2:
+        return
+    else:
+        of = np.max if kind == "MaxPool" else np.mean
+        cut = maps[:, :, : maps.shape[2] // 2 * 2, : maps.shape[3] // 2 * 2]
+        cut = cut.reshape(2, n, maps.shape[2] // 2, 2, maps.shape[3] // 2, 2)
+        expected = of(cut, axis=(3, 5)).reshape(2, -1)
+    middle = [normalized(scale, 0 * bias, mean, variance, 2), RELU, second, FLATTEN]
+    network = sequential(first, *middle, linear(np.eye(expected.shape[1])))
+    found = of_torch(network).ready(x, "values").predict(x)
+    np.testing.assert_allclose(found, expected.reshape(found.shape), atol=1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 9), st.sampled_from([1, 7, 127]))
+def test_rounded_weights_are_never_worse_than_the_nearest(seed, n, most):
+    """Of the error of sums; without correlations they are the nearest."""
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(3, n)) * most / 2
+    read = rng.normal(size=(30, n)) @ rng.normal(size=(n, n))
+
+    def error(whole):
+        return ((read @ (weights - whole).T) ** 2).sum(axis=0)
+
+    nearest = np.clip(np.rint(weights), -most, most)
+    whole = rounded(weights, read.T @ read, most)
+    assert np.all(error(whole) <= error(nearest) * (1 + 1e-9))
+    assert np.array_equal(rounded(weights, np.eye(n), most), nearest)
+    assert np.abs(whole).max() <= most
+
+
+@pytest.mark.parametrize(
+    ("modules", "message"),
+    [
+        (
+            [
+                *CHAIN,
+                conv(drawn(9, 8, 3, 3)),
+                RELU,
+                pool("MaxPool", 2),
+                FLATTEN,
+                linear(drawn(3, 36)),
+            ],
+            r"module 4 \(Conv2d\) makes 2 x 2 x 9 of 7 x 7 x 8 values",
+        ),
+        ([conv(drawn(4, 2, 3, 3))], r"module 0 \(Conv2d\) takes values of another shape"),
+        ([conv(drawn(4, 1, 3, 3)), RELU, pool("MaxPool", 3)], "only the largest of 2 x 2"),
+        ([conv(drawn(4, 1, 3, 3), dilation=(2, 2))], "with these options"),
+        ([conv(drawn(4, 1, 3, 3)), RELU], "ends with an image|without weights"),
+    ],
+)
+def test_what_no_stage_does_is_named_with_its_place(modules, message):
+    """One line says which module it is."""
+    with pytest.raises(ConvertError, match=message):
+        convert(sequential(*modules), IMAGES[:50], task="classes")

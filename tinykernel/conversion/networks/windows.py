@@ -1,0 +1,167 @@
+"""Sums of neighbouring values in floats: convolutions, and all that is a case of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.errors import ConvertError
+
+#: Rows, columns and channels; of a table 1, 1 and its values.
+Shape = tuple[int, int, int]
+_MOST_UNITS = 1024  # of a hidden layer
+_MOST_PRODUCTS = 1 << 26
+
+
+@dataclass(frozen=True)
+class Affine:
+    """A layer ``weights @ x + bias`` of floats; weights (n_outputs, n_inputs)."""
+
+    weights: NDArray[np.float64]
+    bias: NDArray[np.float64]
+
+    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute rows of outputs."""
+        return np.asarray(x @ self.weights.T + self.bias)
+
+    def after(self, first: Affine) -> Affine:
+        """Return the layer that both are if nothing is between them."""
+        return Affine(self.weights @ first.weights, self.of(first.bias[np.newaxis])[0])
+
+
+@dataclass(frozen=True)
+class Window:
+    """A convolution of images, channels last, with zeros around them; a dense layer is one, too.
+
+    Of channel o at row y and column x::
+
+        bias[o] + sum over i, j, d of kernel[o, i, j, d] * f[steps[0] y + i - around[0],
+                                                             steps[1] x + j - around[1], d]
+    """
+
+    kernel: NDArray[np.float64]  # (channels, rows, columns, channels before)
+    bias: NDArray[np.float64]  # (channels,)
+    steps: tuple[int, int] = (1, 1)
+    around: tuple[int, int, int, int] = (0, 0, 0, 0)  # zeros above, before, below and behind
+
+    @staticmethod
+    def line(
+        gain: NDArray[np.float64], bias: NDArray[np.float64], size: tuple[int, int] = (1, 1)
+    ) -> Window:
+        """Return a gain and an offset of each channel, or of its means of patches of a size."""
+        kernel = np.diag(gain / prod(size))[:, None, None]
+        return Window(kernel.repeat(size[0], axis=1).repeat(size[1], axis=2), bias, size)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns of the kernel."""
+        return self.kernel.shape[1], self.kernel.shape[2]
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether it looks at one position, and at all."""
+        return self.size == self.steps == (1, 1) and not any(self.around)
+
+    @property
+    def own(self) -> NDArray[np.float64] | None:
+        """The kernels (channels, rows, columns) if each channel is made of its own."""
+        n, _, _, before = self.kernel.shape
+        own = np.einsum("cijc->cij", self.kernel) if n == before else self.kernel[..., 0]
+        is_own = n == before and np.count_nonzero(self.kernel) == np.count_nonzero(own)
+        return own if is_own else None
+
+    @property
+    def gains(self) -> NDArray[np.float64] | None:
+        """The gain of each channel if it is a line."""
+        return self.own[:, 0, 0] if self.is_pointwise and self.own is not None else None
+
+    def gives(self, shape: Shape) -> Shape:
+        """Return the shape that it makes of another one."""
+        above, before, below, behind = self.around
+        rows = shape[0] + above + below - self.size[0]
+        columns = shape[1] + before + behind - self.size[1]
+        if self.kernel.shape[3] != shape[2] or min(rows, columns) < 0:
+            raise ConvertError("takes values of another shape")
+        return rows // self.steps[0] + 1, columns // self.steps[1] + 1, len(self.kernel)
+
+    def patches(self, x: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return what each position reads: (n, rows, columns, kernel rows, columns, channels)."""
+        above, before, below, behind = self.around
+        padded = np.pad(x, ((0, 0), (above, below), (before, behind), (0, 0)))
+        views = np.lib.stride_tricks.sliding_window_view(padded, self.size, axis=(1, 2))
+        return views[:, :: self.steps[0], :: self.steps[1]].transpose(0, 1, 2, 4, 5, 3)
+
+    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute it for images (n, rows, columns, channels)."""
+        patches: NDArray[np.float64] = self.patches(x)  # type: ignore[assignment]
+        total: NDArray[np.float64] = np.tensordot(patches, self.kernel, ((3, 4, 5), (1, 2, 3)))
+        return total + self.bias
+
+    def affine(self, shape: Shape) -> Affine:
+        """Return it as sums of all values of images of a shape."""
+        n = prod(shape)
+        rows = replace(self, bias=0 * self.bias).of(np.eye(n).reshape(n, *shape)).reshape(n, -1)
+        return Affine(rows.T, np.tile(self.bias, rows.shape[1] // len(self.bias)))
+
+    def joined(self, following: Window) -> Window | None:
+        """Return both as one if one of them is a line; None where zeros around prevent that."""
+        gains = following.gains
+        if gains is not None:
+            kernel = self.kernel * gains[:, None, None, None]
+            return replace(self, kernel=kernel, bias=self.bias * gains + following.bias)
+        gains = self.gains
+        if gains is None or (any(following.around) and np.any(self.bias)):
+            return None
+        bias = following.bias + (following.kernel * self.bias).sum(axis=(1, 2, 3))
+        return replace(following, kernel=following.kernel * gains, bias=bias)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Sums, then ``max(x, 0)`` if it bends, then the largest of 2 x 2 values if it pools."""
+
+    place: str  # in the network, for errors
+    window: Window
+    bends: bool = False
+    pools: bool = False
+
+    def gives(self, shape: Shape) -> Shape:
+        """Return the shape that it makes of another one."""
+        try:
+            rows, columns, channels = self.window.gives(shape)
+        except ConvertError as error:
+            raise ConvertError(f"convert: {self.place} {error}") from None
+        return (rows // 2, columns // 2, channels) if self.pools else (rows, columns, channels)
+
+    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute it for images."""
+        x = self.window.of(x)
+        if self.pools:
+            n, rows, columns, channels = x.shape
+            x = x[:, : rows // 2 * 2, : columns // 2 * 2]
+            x = x.reshape(n, rows // 2, 2, columns // 2, 2, channels).max(axis=(2, 4))
+        return np.maximum(x, 0) if self.bends else x
+
+
+def lowered(steps: list[Step], shape: Shape) -> list[Affine]:
+    """Return steps as layers of sums of all values, with ``max(x, 0)`` between them."""
+    layers: list[Affine] = []
+    sums: Affine | None = None
+    for step in steps:
+        before, shape = shape, step.gives(shape)
+        n = prod(shape)
+        if step.pools or (step.bends and n > _MOST_UNITS) or n * prod(before) > _MOST_PRODUCTS:
+            sizes = " of ".join(" x ".join(map(str, size)) for size in (shape, before))
+            raise ConvertError(
+                f"convert: {step.place} makes {sizes} values, and no stage does that here; see "
+                "'Images and signals' in docs/convert.md"
+            )
+        affine = step.window.affine(before)
+        sums = affine if sums is None else affine.after(sums)
+        if step.bends or step is steps[-1]:
+            layers.append(sums)
+            sums = None
+    return layers
