@@ -23,8 +23,7 @@ def convert_command(
 ) -> None:
     """Turn a model of another library into a model file.
 
-    Trees keep their thresholds exactly. Linear models and networks need --data for the ranges of
-    their inputs, and a budget for the labels that each step changes.
+    Trees stay exact. All others need --data for the ranges of their inputs, budgets for labels.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES, inputs=[model])
     from tinykernel.conversion import change_of, convert
@@ -32,12 +31,11 @@ def convert_command(
     from tinykernel.data.load import load_inputs
     from tinykernel.modelfile import save
 
-    foreign = read_model(model)
     with showing_progress(False):
+        foreign = read_model(model)
         rows = None if data is None else load_inputs(find_data(data), input_names(foreign))
         task = foreign.usual_task(rows) if hasattr(foreign, "usual_task") else None
         converted = convert(foreign, rows, max_change=max_change, budget=budget, task=task)
     save(converted, output, {"converted": model.name})
     changed = "" if rows is None else f"; {change_of(foreign, converted, rows)}"
-    changed += "; its outputs are taken for scores of classes" if task else ""
-    typer.echo(f"{output}: {converted!r}{changed}")
+    typer.echo(f"{output}: {converted!r}{changed}{'; scores of classes' if task else ''}")
