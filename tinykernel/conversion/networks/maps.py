@@ -52,17 +52,17 @@ def _separable_of(steps: list[Step], whole: Shape) -> Maps | None:
     layers: list[tuple[str, Step]] = []
     shape, positive = whole, True
     for number, step in enumerate(steps):
-        window, own = step.window, step.window.own
-        if layers and own is not None and _is_mean(window, own, shape):
+        window, depthwise = step.window, step.window.depthwise
+        if layers and depthwise is not None and _is_mean(window, depthwise, shape):
             if layers[-1][0] == SINGLE:
                 layers.append((POINT, _same(shape, positive)))
-            rest = replace(step, window=Window.line(own.sum(axis=(1, 2)), window.bias))
+            rest = replace(step, window=Window.line(depthwise.sum(axis=(1, 2)), window.bias))
             stage = partial(_separable, layers, whole)
             return Maps(stage, [rest, *steps[number + 1 :]], (1, 1, shape[2]), True)
         kind = MIXED if not layers else POINT if window.is_pointwise else SINGLE
         if step.pools or (kind != POINT and _three(window, shape) is None):
             return None
-        if kind == SINGLE and (own is None or not positive):
+        if kind == SINGLE and (depthwise is None or not positive):
             return None  # level 0 is 0 only of values from 0 up, and zeros are around them
         if layers and (kind == SINGLE) == (layers[-1][0] == SINGLE):
             layers.append((POINT if kind == SINGLE else SINGLE, _same(shape, positive)))
@@ -71,9 +71,9 @@ def _separable_of(steps: list[Step], whole: Shape) -> Maps | None:
     return None
 
 
-def _is_mean(window: Window, own: NDArray[np.float64], shape: Shape) -> bool:
+def _is_mean(window: Window, depthwise: NDArray[np.float64], shape: Shape) -> bool:
     is_whole = window.size == shape[:2] and not any(window.around)
-    return is_whole and bool(np.all(own == own[:, :1, :1]))
+    return is_whole and bool(np.all(depthwise == depthwise[:, :1, :1]))
 
 
 def _is_rising(window: Window) -> bool:
@@ -210,7 +210,7 @@ def _chains_of(steps: list[Step], whole: Shape, is_positive: bool) -> Maps | Non
         window = step.window
         around = (int(is_positive and not used and any(window.around)),) * 4
         is_chain = step.bends and window.size == (3, 3) and window.steps == (1, 1)
-        if not is_chain or window.around != around or (used and window.own is None):
+        if not is_chain or window.around != around or (used and window.depthwise is None):
             break
         used.append(step)
         shape = step.gives(shape)
@@ -229,8 +229,10 @@ def _chains(steps: list[Step], shape: Shape, signal: Signal, bits: int) -> tuple
     for step in steps:
         sums, x, n = step.window.of(signal.x), step.of(signal.x), len(step.window.bias)
         top = np.maximum(sums.max(axis=(0, 1, 2)), 1e-30)
-        own = step.window.kernel[..., 0] if step.window.own is None else step.window.own
-        by_level = own.reshape(n, 9) * signal.step[:, None]
+        depthwise = (
+            step.window.kernel[..., 0] if step.window.depthwise is None else step.window.depthwise
+        )
+        by_level = depthwise.reshape(n, 9) * signal.step[:, None]
         largest = np.maximum(np.abs(by_level).max(axis=1), 1e-30 * top)
         mean = step.window.patches(signal.levels).mean(axis=(0, 1, 2)).reshape(9, -1).T
         tried = []

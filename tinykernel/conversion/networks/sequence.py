@@ -133,11 +133,11 @@ class FloatNetwork:
         """Add a convolution of images or signals, channels first; signals are of one column."""
         if len(steps) == 1:
             kernel, steps, around = kernel[..., None], (*steps, 1), (around[0], 0, around[1], 0)
-        n, own = kernel.shape[:2]
-        full = np.zeros((n, *kernel.shape[2:], own * groups))
+        n, of_group = kernel.shape[:2]
+        full = np.zeros((n, *kernel.shape[2:], of_group * groups))
         for o in range(n):
-            first = o * groups // n * own
-            full[o, :, :, first : first + own] = kernel[o].transpose(1, 2, 0)
+            first = o * groups // n * of_group
+            full[o, :, :, first : first + of_group] = kernel[o].transpose(1, 2, 0)
         above, before, below, behind = around
         offsets, ends = np.zeros(n) + np.ravel(bias), (above, before, below, behind)
         self.add_window(place, Window(full, offsets, (steps[0], steps[1]), ends))

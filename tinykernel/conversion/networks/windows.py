@@ -66,17 +66,17 @@ class Window:
         return self.size == self.steps == (1, 1) and not any(self.around)
 
     @property
-    def own(self) -> NDArray[np.float64] | None:
+    def depthwise(self) -> NDArray[np.float64] | None:
         """The kernels (channels, rows, columns) if each channel is made of its own."""
         n, _, _, before = self.kernel.shape
-        own = np.einsum("cijc->cij", self.kernel) if n == before else self.kernel[..., 0]
-        is_own = n == before and np.count_nonzero(self.kernel) == np.count_nonzero(own)
-        return own if is_own else None
+        kernels = np.einsum("cijc->cij", self.kernel) if n == before else self.kernel[..., 0]
+        is_own = n == before and np.count_nonzero(self.kernel) == np.count_nonzero(kernels)
+        return kernels if is_own else None
 
     @property
     def gains(self) -> NDArray[np.float64] | None:
         """The gain of each channel if it is a line."""
-        return self.own[:, 0, 0] if self.is_pointwise and self.own is not None else None
+        return self.depthwise[:, 0, 0] if self.is_pointwise and self.depthwise is not None else None
 
     def gives(self, shape: Shape) -> Shape:
         """Return the shape that it makes of another one."""
