@@ -9,11 +9,15 @@ from tinykernel.compiled import STAGE, njit
 from tinykernel.progress import Progress, observing_all_threads, report, report_anywhere
 
 
+def observer():
+    """Return lines of progress, the seconds of their clock, and what they wrote."""
+    now, written = [0.0], list[str]()
+    return PlainLines(written.append, clock=lambda: now[0]), now, written
+
+
 def test_plain_progress_is_sparse():
     """Without a terminal a line comes every few seconds; what is over in two is not shown."""
-    now = [0.0]
-    written: list[str] = []
-    lines = PlainLines(written.append, clock=lambda: now[0])
+    lines, now, written = observer()
     for step in range(1, 11):
         now[0] += 1
         lines(Progress("sweeps", step, 100, "objective 3"))
@@ -24,9 +28,7 @@ def test_plain_progress_is_sparse():
 
 def test_a_phase_without_steps_shows_itself():
     """Linking, or an emulator, is named after two seconds, then again."""
-    now = [0.0]
-    written: list[str] = []
-    lines = PlainLines(written.append, clock=lambda: now[0])
+    lines, now, written = observer()
     lines(Progress("linking", 0, None, "cortex-m4"))
     for _ in range(20):
         now[0] += 1
@@ -51,9 +53,7 @@ def test_the_time_of_a_stage_grows():
 
 def test_what_was_shown_is_not_shown_again():
     """Each function that is compiled said so, ten times in one training."""
-    now = [0.0]
-    written: list[str] = []
-    lines = PlainLines(written.append, clock=lambda: now[0])
+    lines, now, written = observer()
     for stage in ("compiling", "choosing sigma") * 3:
         lines(Progress(stage, 0, None))
         now[0] += 3

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
 from tinykernel.cli.common import arguments as args
 from tinykernel.cli.common import evaluation as judging
 from tinykernel.cli.common.bars import showing_progress
@@ -82,7 +80,7 @@ def calibrate_command(
     if integer.is_regressor:
         raise ModelError(f"{model}: predicts values; give a classifier to calibrate")
     if known is not None and false_alarms is None:
-        raise typer.BadParameter("needs --false-alarms", param_hint="--known")
+        raise args.misuse("--known", "needs --false-alarms")
     wishes: dict[str, Any] = {"max_error": max_error, "coverage": coverage, "per_class": per_class}
     if isinstance(false_alarms, parsing.Rate):
         used = {**wishes, "known": known, "same_groups": same_groups}
@@ -143,7 +141,7 @@ def _over_budget(file: ModelFile, model: IntegerModel) -> tuple[str, ...]:
 def _refuse(options: Mapping[str, Any], problem: str) -> None:
     """Refuse options that were given."""
     for name in filter(options.get, options):
-        raise typer.BadParameter(problem, param_hint=f"--{name.replace('_', '-')}")
+        raise args.misuse(f"--{name.replace('_', '-')}", problem)
 
 
 class _Done(NamedTuple):
@@ -165,8 +163,7 @@ def _with_background(file: ModelFile, assignments: list[str]) -> ModelFile:
         names, classes = setting.read(text), list(map(str, file.model.classes))
         lacking = next((name for name in names if name not in classes), None)
         if lacking is not None:
-            problem = f"{lacking!r} is no class of the model: {listed(classes, 8)}"
-            raise typer.BadParameter(problem, param_hint=place)
+            raise args.misuse(place, f"{lacking!r} is no class of the model: {listed(classes, 8)}")
         return replace(file, about={**file.about, "background": names})
     return file
 
@@ -259,9 +256,7 @@ def _one_class(
     from tinykernel.estimator import CLASSES, calibrate_one_class
 
     if false_alarms is None:
-        raise typer.BadParameter(
-            "missing; a model of one class needs it", param_hint="--false-alarms"
-        )
+        raise args.misuse("--false-alarms", "missing; a model of one class needs it")
     if rows.y is not None and (rows.y != CLASSES[0]).any():
         raise DataError(f"{rows.source}: has rows that are not {CLASSES[0]!r}; remove them")
     new, alarms = calibrate_one_class(

@@ -95,9 +95,7 @@ def _field(model: IntegerModel, limits: InputRange, coding: Coding | None) -> di
     texts = None if coding is None else coding.texts.get(limits.name)
     gap = None if coding is None else coding.gaps.get(limits.name)
     return {
-        "name": limits.name,
-        "low": limits.low,
-        "high": limits.high,
+        **vars(limits),
         "texts": None if texts is None else list(texts),
         "gap": gap if gap is None or np.isfinite(gap) else str(gap),
         "whole": model.raw_dtype != "float32",
