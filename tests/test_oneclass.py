@@ -15,9 +15,8 @@ from tinykernel.errors import ModelError, RowsError, TinykernelError
 from tinykernel.estimator import calibrate_one_class
 from tinykernel.model.answers.labels import Labels
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.readouts.linear import Linear
+from tinykernel.model.readouts import Linear, Readout
 from tinykernel.model.readouts.prototypes import Prototypes, centres, coarse
-from tinykernel.model.readouts.readout import Readout
 
 
 @pytest.fixture(scope="module")

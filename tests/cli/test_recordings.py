@@ -9,8 +9,7 @@ from scipy.io import wavfile
 
 from tests.cli.tools import failed, json_of, run, sets, succeeded
 from tinykernel import load, save
-from tinykernel.model.answers.decision import Decision
-from tinykernel.model.answers.events import Events
+from tinykernel.model.answers import Decision, Events
 from tinykernel.modelfile import about
 from tinykernel.text import count
 

@@ -166,9 +166,7 @@ def test_cmake_across_to_a_microcontroller(library, require_tool):
     build = cmake(library, f"-DCMAKE_TOOLCHAIN_FILE={BUILD_SYSTEMS / 'cortex-m4.cmake'}")
     assert PASS in ctest(build)
     source = library / "src" / "gesture.c"
-    text = source.read_text()
-    at = text.index("tk_biases[4] = {") + len("tk_biases[4] = {")
-    source.write_text(text[:at] + "1 + " + text[at:].lstrip())
+    source.write_text(source.read_text().replace("tk_biases[4] = {", "tk_biases[4] = {1 + "))
     run(["cmake", "--build", build], library)
     with pytest.raises(AssertionError, match="FAIL: vector 0, score of class 0: got"):
         ctest(build)

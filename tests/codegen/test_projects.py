@@ -134,9 +134,7 @@ def test_host_project_prints_pass(model, tmp_path, require_tool):
     assert "PASS: 8 vectors, 32 scores equal" in result.stdout
     assert result.returncode == 0
     source = folder / "lib" / "gesture" / "src" / "gesture.c"
-    text = source.read_text()
-    at = text.index("tk_biases[4] = {") + len("tk_biases[4] = {")
-    source.write_text(text[:at] + "1 + " + text[at:].lstrip())
+    source.write_text(source.read_text().replace("tk_biases[4] = {", "tk_biases[4] = {1 + "))
     assert run(build, folder).returncode == 0
     result = run(["./selftest"], folder)
     assert "FAIL: vector 0, score of class 0: got" in result.stdout

@@ -16,11 +16,9 @@ from tinykernel.evaluation.baselines import label_baselines, value_baselines
 from tinykernel.evaluation.cautions import cautions, far_groups, from_few_groups
 from tinykernel.evaluation.intervals import accuracy_interval
 from tinykernel.groups import as_groups
-from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.model import Grid, IntegerModel, as_integer_model
 from tinykernel.model.answers.values import Values
-from tinykernel.model.grid import Grid
-from tinykernel.model.stages.frame import Frame
-from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.model.stages import Frame, Spectrum
 from tinykernel.resizing import area_sums
 
 # Values that simple models learn from, of images; and how many of these are resized at a time.

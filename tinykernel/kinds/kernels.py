@@ -11,8 +11,7 @@ from tinykernel import progress
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec, best_trial, candidate_of
 from tinykernel.kinds.problem import Problem
 from tinykernel.measure.capacity import MOST_KERNELS
-from tinykernel.model import IntegerModel
-from tinykernel.model.grid import Grid
+from tinykernel.model import Grid, IntegerModel
 from tinykernel.model.stages.offset import NARROW, Offset
 from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.choice import Candidate, joined

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from tinykernel.errors import RangeError, TinykernelError
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec, best_trial, candidate_of
 from tinykernel.kinds.problem import Problem
-from tinykernel.model import IntegerModel
-from tinykernel.model.grid import Grid
+from tinykernel.model import Grid, IntegerModel
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.choice import Candidate, joined
 from tinykernel.training.folds import Fold, trial_folds

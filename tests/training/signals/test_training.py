@@ -14,8 +14,7 @@ from tinykernel import Classifier, progress
 from tinykernel.errors import DataError, OptionError
 from tinykernel.kinds import Problem
 from tinykernel.kinds.kernels import KernelsKind, KernelsSpec
-from tinykernel.model.stages.kernels import Kernels
-from tinykernel.model.stages.levels import Levels
+from tinykernel.model.stages import Kernels, Levels
 from tinykernel.training.inputs import choose_scaler
 from tinykernel.training.loss import Truth, targets_of
 from tinykernel.training.options import TrainerOptions

@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.errors import OptionError, ShapeError
-from tinykernel.model.grid import Grid
-from tinykernel.model.integer import IntegerModel
+from tinykernel.model import Grid, IntegerModel
 from tinykernel.model.stage import Stage
+from tinykernel.model.stages import Frame, Scale
 from tinykernel.model.stages.convolutions import MOST_CHANNELS
-from tinykernel.model.stages.frame import Frame
-from tinykernel.model.stages.scale import Scale
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.folds import Fold
 from tinykernel.training.images.convolutions import (

@@ -9,10 +9,7 @@ from numpy.typing import NDArray
 
 from tinykernel.model.grid import Grid
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages.beside import Beside
-from tinykernel.model.stages.kernels import Kernels
-from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.stages import Beside, Kernels, Levels, Scale
 
 _ONE = 1 << 16
 _BYTE = 255

@@ -16,13 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.hadamard import LANES, run_on_rows
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.answers.values import Values
-from tinykernel.model.grid import Grid
-from tinykernel.model.integer import IntegerModel
+from tinykernel.model import Grid, IntegerModel
+from tinykernel.model.answers import Labels, Values
 from tinykernel.model.quantization.units import ValueUnits, to_fixed_point
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.readout import Readout
+from tinykernel.model.readouts import Linear, Readout
 from tinykernel.model.stage import Stage
 from tinykernel.training.loop import SLOTS, Learned, one_cycle
 from tinykernel.training.loss import prior

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from tinykernel.checks import thread_count
 from tinykernel.errors import DataError
-from tinykernel.model.grid import Grid
-from tinykernel.model.integer import IntegerModel
+from tinykernel.model import Grid, IntegerModel
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import hold_out

@@ -12,14 +12,10 @@ from numpy.typing import NDArray
 
 from tinykernel import progress
 from tinykernel.errors import DataError, RangeError
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.answers.values import Values
-from tinykernel.model.grid import Grid
-from tinykernel.model.integer import IntegerModel
+from tinykernel.model import Grid, IntegerModel
+from tinykernel.model.answers import Labels, Values
 from tinykernel.model.quantization.units import to_fixed_point
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.readouts.readout import Readout
-from tinykernel.model.readouts.trees import Trees
+from tinykernel.model.readouts import Linear, Readout, Trees
 from tinykernel.model.stage import Part
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import Fold

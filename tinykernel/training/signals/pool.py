@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 from tinykernel.compiled import njit
 from tinykernel.hadamard import run_on_rows
 from tinykernel.model.grid import Grid
+from tinykernel.model.stages import Kernels, Levels, Scale
 from tinykernel.model.stages.beside import as_counts
-from tinykernel.model.stages.kernels import Kernels
-from tinykernel.model.stages.levels import Levels
-from tinykernel.model.stages.scale import Scale
 from tinykernel.training.readouts.closed_form import Fit, fit_standardised
 from tinykernel.training.readouts.counts import CountingStages, scaled_counts, top_of
 from tinykernel.training.readouts.linear import LinearRecipe, TrainingRows

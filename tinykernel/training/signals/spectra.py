@@ -8,8 +8,7 @@ import numpy as np
 from tinykernel import progress
 from tinykernel.model.grid import Grid
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages.plane import Plane
-from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.model.stages import Plane, Spectrum
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.convolutions import ImageLearner
 from tinykernel.training.images.separable import SeparablePlan

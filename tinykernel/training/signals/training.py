@@ -15,10 +15,8 @@ from tinykernel.model.grid import Grid
 from tinykernel.model.quantization.scale import quantize_scaler
 from tinykernel.model.quantization.scaling import InputScaling
 from tinykernel.model.stage import Stage
+from tinykernel.model.stages import Offset, Scale, Spectrum
 from tinykernel.model.stages.beside import MOST_ENTRIES, Beside
-from tinykernel.model.stages.offset import Offset
-from tinykernel.model.stages.scale import Scale
-from tinykernel.model.stages.spectrum import Spectrum
 from tinykernel.training.augment import with_spectra, with_windows
 from tinykernel.training.folds import Fold, trial_folds
 from tinykernel.training.loop import History
