@@ -26,7 +26,7 @@ from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data
 from tinykernel.hadamard import padded_dimension
 from tinykernel.model.proof import choose_schedules
-from tinykernel.training.components.learner import Learner
+from tinykernel.training.components.learner import Learner, MixedRows
 from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
@@ -131,8 +131,9 @@ def learner_of(
         kind = layout_of(recipe.layout).diagonal_kind
         return Arithmetic(transform.unit, choose_schedules(*parts, kind)[1])
 
-    mixed, known = transform.mixed(data.X[rows]), (data.targets()[rows], data.weight[rows])
-    return FixedLearner(mixed, *known, recipe, arithmetic if exact else None)
+    learned = data.targets()[rows], data.weight[rows], data.truth[rows]
+    mixed = MixedRows(transform.mixed(data.X[rows]), *learned)
+    return FixedLearner(mixed, recipe, arithmetic if exact else None)
 
 
 def trial(data: TrainSet, transform: SharedTransform, recipe: Recipe, variant: Variant) -> float:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tinykernel.kinds.component_search import ComponentSearch
+from tinykernel.training.components.learner import MixedRows
 from tinykernel.training.components.trials import TrialData
 from tinykernel.training.folds import Fold
 from tinykernel.training.options.recipe import Recipe
@@ -32,7 +33,8 @@ def begun(n_folds: int = 3) -> ComponentSearch:
     rows = np.arange(400)
     folds = [Fold(rows[rows % 4 != part], rows[rows % 4 == part]) for part in range(n_folds)]
     none = np.zeros((400, 8), dtype=np.float32)
-    data = TrialData(none, none, none[:, 0], rows % 2, folds, none.astype(np.int8), 400)
+    mixed = MixedRows(none, none, none[:, 0], rows % 2, none.astype(np.int8))
+    data = TrialData(mixed, folds, 400)
     recipes = [
         Recipe(layout=layout, linear_bits=bits, n_components=n, epochs=60)
         for (layout, bits), n in FORMS.items()

@@ -21,7 +21,7 @@ A `Layout` defines the size of a component. Sigma and noise are chosen on held-o
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,19 +32,19 @@ from tinykernel.model.proof import choose_schedules
 from tinykernel.model.quantization.outputs import Sums, kernel_model
 from tinykernel.model.quantization.phases import Stored, quantize_windows
 from tinykernel.model.stages.components import Components
-from tinykernel.training.components.learner import Learner, Validation
+from tinykernel.training.components.learner import Learner, MixedRows, Validation
 from tinykernel.training.components.trials import TrialData
 from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import hold_out, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import layout_of
+from tinykernel.training.loss import Truth
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.result import TrainingResult
 from tinykernel.training.trainset import TrainSet
 from tinykernel.training.values.smooth import Smooth, smoothed
 
-_Floats = NDArray[np.float32]
 RecipeT = TypeVar("RecipeT", bound=Recipe)
 #: Draws of B and P that short trainings compare.
 N_DRAWS = 4
@@ -66,9 +66,8 @@ class Prepared:
         """Transform the rows, or those of a smooth fit."""
         data, usual, smooth = smoothed(source, options, recipe)
         transform = _transform(data, options, recipe.seed)
-        mixed, inputs = transform.mixed(data.X), transform.scaler.quantize(data.X)
         folds = trial_folds(data.codes, data.groups, recipe.seed)
-        rows = TrialData(mixed, data.targets(), data.weight, data.truth, folds, inputs, len(mixed))
+        rows = TrialData(_mixed_rows(data, transform), folds, len(data.X))
         return Prepared(data, source, smooth, usual, transform, rows)
 
     def adapted(self, recipe: RecipeT) -> RecipeT:
@@ -101,35 +100,34 @@ class Prepared:
         if not self.rows.folds:
             return None
         fold, losses = self.rows.folds[-1], []
-        raw = self.data.X[np.concatenate([fold.inside, fold.outside])]
-        rows = self.rows.of(fold, self.transform.mixed(raw))
+        rows, raw = self.rows.of(fold), self.data.X[np.concatenate([fold.inside, fold.outside])]
         # An event of its own: Ctrl-C may have set that of the search.
         planned, cancelled = rows.planned(recipe), threading.Event()
         with suppress(KeyboardInterrupt):
             for draw in progress.steps("choosing B and P", range(N_DRAWS)):
-                if draw:
-                    rows = replace(rows, mixed=self.drawn(draw).mixed(raw))
-                losses.append(rows.judged(rows.folds[0], planned, cancelled)[0])
+                mixed = replace(rows.whole, mixed=self.drawn(draw).mixed(raw))
+                trial = replace(rows, whole=mixed)
+                losses.append(trial.judged(rows.folds[0], planned, cancelled)[0])
         return int(np.argmin(losses)) if len(losses) > 1 else None
 
     def trained(
         self, recipe: Recipe, validation_fraction: float | None, *, small_code: bool
     ) -> TrainingResult:
         """Train on all rows except those that choose the best epoch."""
-        data, transform, rows = self.data, self.drawn(recipe.draw), self.rows
+        data, transform, rows = self.data, self.drawn(recipe.draw), self.rows.whole
         # In place, as there may be gigabytes of them; a training before has subtracted its mean.
-        mixed = transform.mixed(data.X, out=rows.mixed)
-        inputs, targets, weight = rows.inputs, rows.targets, rows.weight
+        transform.mixed(data.X, out=rows.mixed)
         validation = None
         if data.validation is not None:
             raw, truth = data.validation
-            parts = transform.mixed(raw), truth, data.validation_weight(weight)
-            validation = Validation(*parts, transform.scaler.quantize(raw))
+            judged = Truth(truth, data.validation_weight(rows.weight), recipe.losses)
+            validation = Validation(transform.mixed(raw), transform.scaler.quantize(raw), judged)
         if validation_fraction:
             out = hold_out(data.codes, data.groups, validation_fraction, recipe.seed)
-            validation = Validation(mixed[out], data.truth[out], weight[out], inputs[out])
-            mixed, inputs, targets, weight = mixed[~out], inputs[~out], targets[~out], weight[~out]
-        learner = _learner(mixed, inputs, targets, weight, recipe, transform)
+            judged = Truth(rows.truth[out], rows.weight[out], recipe.losses)
+            validation = Validation(rows.mixed[out], rows.inputs[out], judged)
+            rows = rows.of(~out)
+        learner = _learner(rows, recipe, transform)
         history = learner.run(validation)
         model = stored_model(learner, transform, data, small_code=small_code)
         return TrainingResult(model, recipe, history, learner.sigma)
@@ -140,8 +138,7 @@ def untrained(
 ) -> IntegerModel:
     """Return a model of random components for a few rows, as large as a trained one."""
     transform = _transform(data, options, recipe.seed)
-    rows = transform.mixed(data.X), transform.scaler.quantize(data.X), data.targets(), data.weight
-    learner = _learner(*rows, recipe, transform)
+    learner = _learner(_mixed_rows(data, transform), recipe, transform)
     learner.prove()
     learner.quantized = True
     model = stored_model(learner, transform, data, small_code=small_code)
@@ -161,22 +158,20 @@ def _transform(data: TrainSet, options: TrainerOptions, seed: int) -> SharedTran
     return draw_transform(scaler, bits, data.raw_dtype, np.random.default_rng([seed, 0]))
 
 
-def _learner(
-    mixed: _Floats,
-    inputs: NDArray[Any],
-    targets: _Floats,
-    weight: _Floats,
-    recipe: Recipe,
-    transform: SharedTransform,
-) -> Learner:
-    """Create the learner, which subtracts the mean from `mixed` in place."""
+def _mixed_rows(data: TrainSet, transform: SharedTransform) -> MixedRows:
+    learned = data.targets(), data.weight, data.truth
+    return MixedRows(transform.mixed(data.X), *learned, transform.scaler.quantize(data.X))
+
+
+def _learner(rows: MixedRows, recipe: Recipe, transform: SharedTransform) -> Learner:
+    """Create the learner, which subtracts the mean from the mixed rows in place."""
 
     def arithmetic(levels: NDArray[np.int8]) -> Arithmetic:
         parts = transform.live_sign, transform.scaler.bits, transform.permutation, levels
         halve = choose_schedules(*parts, layout_of(recipe.layout).diagonal_kind)[1]
         return Arithmetic(transform.unit, halve)
 
-    return Learner(mixed, targets, weight, recipe, arithmetic, inputs=inputs)
+    return Learner(rows, recipe, arithmetic)
 
 
 def stored_model(

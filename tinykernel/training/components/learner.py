@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -53,42 +53,52 @@ _Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
+class MixedRows:
+    """Rows as components learn them."""
+
+    mixed: _Floats  # (n, d): ``P H B x / sqrt(d)``.
+    targets: _Floats  # (n, n_outputs): values, or probabilities (of the second of two classes).
+    weight: _Floats  # (n,), of mean 1.
+    truth: NDArray[Any]  # (n,) codes of the labels, or the targets of values.
+    inputs: NDArray[Any] = field(default_factory=lambda: _NO_INPUTS)  # (n, n_features): quantized.
+
+    def of(self, rows: NDArray[Any]) -> "MixedRows":
+        """Return some of the rows."""
+        return MixedRows(*(part[rows] for part in vars(self).values()))
+
+
+@dataclass(frozen=True, eq=False)
 class Validation:
     """Validation rows."""
 
     mixed: _Floats  # (n, d)
-    truth: NDArray[Any]  # (n,) codes of the labels, or (n, n_outputs) targets.
-    weight: _Floats  # (n,)
-    inputs: NDArray[Any] | None = None  # (n, n_features): quantized inputs of a linear part.
+    inputs: NDArray[Any]  # (n, n_features)
+    truth: Truth
 
 
 class Learner(Learned):
     """All learned parameters of one model and the steps that change them.
 
-    `mixed` (n, d) is ``P H B x / sqrt(d)``. Learned starts are relative to its mean, which is
-    subtracted in place.
-    `targets` (n, n_outputs) are values, or probabilities of the classes (of the second of two);
-    `weight` (n,) has a mean of 1. `arithmetic` gives the firmware's arithmetic for levels of G;
-    without it, as in short trainings, the transforms stay exact, which needs no proof. `cancelled`
-    ends a training with `CancelledError`. `inputs` are quantized inputs for a linear part.
+    Learned starts are relative to the mean of the mixed rows, which is subtracted in place.
+    `arithmetic` gives the firmware's arithmetic for levels of G; without it, as in short trainings,
+    the transforms stay exact, which needs no proof. `cancelled` ends a training with
+    `CancelledError`. A linear part takes the quantized inputs.
     """
 
     def __init__(
         self,
-        mixed: _Floats,
-        targets: _Floats,
-        weight: _Floats,
+        rows: MixedRows,
         recipe: Recipe,
         arithmetic: Callable[[NDArray[np.int8]], Arithmetic] | None = None,
         cancelled: threading.Event | None = None,
-        inputs: NDArray[Any] | None = None,
     ) -> None:
         # Always in 16 bits, as the steps would be compiled once more for others.
         self.inputs = _NO_INPUTS
-        if recipe.linear_bits is not None and inputs is not None:
-            self.inputs = inputs.astype(np.int16, copy=False)
+        if recipe.linear_bits is not None:
+            self.inputs = rows.inputs.astype(np.int16, copy=False)
         self.recipe, self.layout = recipe, layout_of(recipe.layout)
-        self.mixed, self.targets, self.weight = mixed, targets, weight
+        self.mixed, self.targets, self.weight = rows.mixed, rows.targets, rows.weight
+        mixed, targets = self.mixed, self.targets
         self.mean = np.zeros(mixed.shape[1], dtype=np.float32)
         if self.layout.start_bits:
             self.mean = mixed.mean(axis=0)
@@ -287,4 +297,4 @@ class Learner(Learned):
         self.prove()
         decisions = self.decide(validation.mixed, validation.inputs)
         self.quantized = was
-        return Truth(validation.truth, validation.weight, self.recipe.losses).score(decisions)
+        return validation.truth.score(decisions)

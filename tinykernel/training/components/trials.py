@@ -3,12 +3,11 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.training.components.learner import Learner
+from tinykernel.training.components.learner import Learner, MixedRows
 from tinykernel.training.folds import Fold
 from tinykernel.training.layouts import WORD
 from tinykernel.training.loss import Truth
@@ -27,23 +26,17 @@ FOLDS_OF_A_FINAL = 2
 class TrialData:
     """Rows of short trainings, and which of them each training learns from."""
 
-    mixed: NDArray[np.float32]  # (n, d)
-    targets: NDArray[np.float32]  # (n, n_outputs)
-    weight: NDArray[np.float32]  # (n,)
-    truth: NDArray[Any]  # (n,) or (n, n_outputs): codes of the labels, or the targets of values.
+    whole: MixedRows
     folds: Sequence[Fold]
-    inputs: NDArray[Any]  # (n, n_features): quantized inputs.
     n_rows: int  # of the training that follows.
     share: float = 1.0  # of the usual epochs.
 
-    def of(self, fold: Fold, mixed: NDArray[np.float32]) -> "TrialData":
-        """Return the rows of a fold, which is the only one then, with another `mixed`."""
+    def of(self, fold: Fold) -> "TrialData":
+        """Return the rows of a fold, which is the only one then."""
         used, n = np.concatenate([fold.inside, fold.outside]), fold.inside.size
-        names = "targets", "weight", "truth", "inputs"
-        parts: dict[str, Any] = {name: getattr(self, name)[used] for name in names}
         place = np.arange(used.size)
         folds = [Fold(place[:n], place[n:])]
-        return replace(self, mixed=mixed, folds=folds, share=1.0, **parts)
+        return replace(self, whole=self.whole.of(used), folds=folds, share=1.0)
 
     def planned(self, recipe: Recipe, *, final: bool = False) -> Recipe:
         """Return how a heat of a recipe is trained, or a final, which has all components.
@@ -52,7 +45,7 @@ class TrialData:
         about as long as that training.
         """
         p, n_folds = recipe.n_components, len(self.folds)
-        n, d = self.folds[0].inside.size, self.mixed.shape[1]
+        n, d = self.folds[0].inside.size, self.whole.mixed.shape[1]
         most = _MOST_COMPONENTS if n_folds == 1 else _MOST_IN_FOLDS
         most = _MOST_AT_FULL_SIZE if final else min(most, p // 2 // WORD * WORD)
         size = min(p, max(most, d))
@@ -66,16 +59,15 @@ class TrialData:
         self, fold: Fold, recipe: Recipe, cancelled: threading.Event | None = None
     ) -> NDArray[np.float32]:
         """Train on the rows inside a fold, and decide the others."""
-        inside, out = fold.inside, fold.outside
-        rows = self.mixed[inside], self.targets[inside], self.weight[inside]
-        learner = Learner(*rows, recipe, cancelled=cancelled, inputs=self.inputs[inside])
+        whole, out = self.whole, fold.outside
+        learner = Learner(whole.of(fold.inside), recipe, cancelled=cancelled)
         learner.run()
-        return learner.decide(self.mixed[out], self.inputs[out])
+        return learner.decide(whole.mixed[out], whole.inputs[out])
 
     def judged(
         self, fold: Fold, recipe: Recipe, cancelled: threading.Event | None = None
     ) -> tuple[float, float]:
         """Train on the rows inside a fold; return loss and score of the others."""
-        out = fold.outside
+        whole, out = self.whole, fold.outside
         decisions = self.decisions(fold, recipe, cancelled)
-        return Truth(self.truth[out], self.weight[out], recipe.losses).judge(decisions)
+        return Truth(whole.truth[out], whole.weight[out], recipe.losses).judge(decisions)
