@@ -328,23 +328,25 @@ class TrainerOptions(ClassParameters, Parameters):
 
     def check_for(self, shape: tuple[int, ...] | None) -> None:
         """Refuse options that have no effect on inputs of a shape (`input_shape`)."""
-        kind = None if shape is None else len(shape)
-        varied, of = _VARIED[kind]
+        n_sides = None if shape is None else len(shape)
+        varied, of = _VARIED[n_sides]
         for key, amount in (self.augment or {}).items():
             if amount and key not in varied:
                 raise OptionError(f"augment: {key} is not for {of}")
-        named = self.model
-        if named != "auto" and KIND_OF_MODEL.get(named, named) not in KINDS_OF_SIDES[kind]:
-            kinds = ", ".join(KINDS_OF_SIDES[kind])
-            raise OptionError(f"model: {named} is not for {of if kind else 'tables'}; give {kinds}")
-        check_reads(self, self._readers(kind))
+        inputs, kinds = INPUTS[n_sides], KINDS_OF_SIDES[n_sides]
+        named = KIND_OF_MODEL.get(self.model, self.model)
+        if named not in ("auto", *kinds):
+            raise OptionError(f"model: {self.model} is not for {inputs}; give {', '.join(kinds)}")
+        kinds = kinds if named == "auto" else (named,)
+        learning = (GRADIENTS,) if set(kinds) & set(self.by_gradients) else ()
+        check_reads(self, (inputs, *kinds, *learning))
         channels = 0 if shape is None else shape[-1]
         rotated = bool((self.augment or {}).get("rotate"))
         wrong = {
             "frame: only for images; give the image_shape, as 32x32x3": self.frame is not None
             and self.image_shape is None,
             "streaming: only for separable convolutions of signals; leave it out": (
-                self.streaming == "on" and (kind != 2 or named not in ("auto", SEPARABLE))
+                self.streaming == "on" and (n_sides != 2 or named not in ("auto", SEPARABLE))
             ),
             "linear: signals and images need a linear part; leave linear out": shape is not None
             and self.linear == "off",
@@ -356,13 +358,6 @@ class TrainerOptions(ClassParameters, Parameters):
         for text, is_wrong in wrong.items():
             if is_wrong:
                 raise OptionError(text)
-
-    def _readers(self, n_sides: int | None) -> tuple[str, ...]:
-        """Return the readers of options for a shape, and the kind of model that is asked for."""
-        named = KIND_OF_MODEL.get(self.model, self.model)
-        kinds = KINDS_OF_SIDES[n_sides] if named == "auto" else (named,)
-        learning = (GRADIENTS,) if set(kinds) & set(self.by_gradients) else ()
-        return (INPUTS[n_sides], *kinds, *learning)
 
     @property
     def is_sized(self) -> bool:
