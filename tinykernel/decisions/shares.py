@@ -66,8 +66,13 @@ def kish(groups: ArrayLike) -> float:
     >>> kish([0, 0, 1, 1]), kish([0, 0, 0, 1])
     (2.0, 1.6)
     """
-    counts = np.unique(np.asarray(groups), return_counts=True)[1].astype(np.float64)
-    return float(counts.sum() ** 2 / (counts @ counts))
+    return kish_of_sizes(np.unique(np.asarray(groups), return_counts=True)[1])
+
+
+def kish_of_sizes(sizes: NDArray[np.integer]) -> float:
+    """Return the same of the numbers of rows of the groups; 0 without rows."""
+    rows = sizes.astype(np.float64)
+    return float(rows.sum() ** 2 / max(rows @ rows, 1.0))
 
 
 def too_few_groups(groups: ArrayLike | None) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.data.trained_rows import digests
-from tinykernel.decisions.shares import FEWEST_GROUPS, kish
+from tinykernel.decisions.shares import FEWEST_GROUPS, kish_of_sizes
 from tinykernel.evaluation.baselines import FEW_ROWS, drawn_rows
 from tinykernel.evaluation.figures import LabelEvaluation
 from tinykernel.text import count, listed
@@ -63,19 +63,19 @@ def from_few_groups(labels: NDArray[Any], groups: NDArray[Any], of: str = "") ->
     >>> from_few_groups(labels, groups), from_few_groups(labels, np.where(labels == "S", 3, groups))
     ((), ("100 % of the rows of 'S' come from 1 of 20 groups: of others its recall is unknown",))
     """
-    lines, n_groups = list[str](), len(np.unique(groups))
-    for label in np.unique(labels).tolist() if n_groups >= FEWEST_GROUPS else ():
-        of_label = labels == label
-        if of_label.sum() < _ENOUGH or of_label.all():
+    names, place = np.unique(groups, return_inverse=True)
+    every, lines = np.bincount(place), list[str]()
+    for label in np.unique(labels).tolist() if len(names) >= FEWEST_GROUPS else ():
+        sizes = np.bincount(place[labels == label], minlength=len(names))
+        others = every - sizes
+        is_known = kish_of_sizes(sizes) >= min(FEWEST_GROUPS, kish_of_sizes(others) / 2)
+        if sizes.sum() < _ENOUGH or is_known or not others.any():
             continue
-        if kish(groups[of_label]) >= min(FEWEST_GROUPS, kish(groups[~of_label]) / 2):
-            continue
-        counts = np.sort(np.unique(groups[of_label], return_counts=True)[1])[::-1]
-        shares = counts.cumsum() / counts.sum()
+        shares = np.sort(sizes)[::-1].cumsum() / sizes.sum()
         most = int(np.argmax(shares >= _MOSTLY))
         lines.append(
             f"{100 * shares[most]:.0f} % of the {of}rows of {label!r} come from {most + 1} of "
-            f"{n_groups} groups: of others its recall is unknown"
+            f"{len(names)} groups: of others its recall is unknown"
         )
     return tuple(lines)
 

@@ -53,7 +53,7 @@ def balanced_interval(
     20 have nearly all rows is as uncertain as two groups are. The mean of C recalls lies
     ``sqrt(sum_cd r_cd (p_c - l_c) (p_d - l_d)) / C`` above its lower end, likewise below its upper
     one (Zou 2007, "Toward using confidence intervals to compare correlations"); r is the
-    correlation of the recalls by group, at least 0.
+    correlation of the recalls by group. The sum is at least that of independent recalls.
 
     >>> labels, groups = np.repeat(["N", "S"], 200), np.arange(400) % 20
     >>> right, few = np.arange(400) % 7 > 0, np.where(labels == "S", groups % 2, groups)
@@ -72,11 +72,11 @@ def balanced_interval(
         if place is not None:
             sums = np.bincount(place[rows], outcome - recalls[-1], place.max() + 1)
             excess.append(np.asarray(sums / max(float(np.sqrt(sums @ sums)), 1e-12)))
-    alike = np.eye(len(ends))
-    if place is not None:
-        alike = np.maximum(np.array(excess) @ np.array(excess).T, alike)
     away = np.abs(np.array(ends) - np.array(recalls)[:, None])
-    below, above = np.sqrt(np.einsum("ce,cd,de->e", away, alike, away)) / len(recalls)
+    squares = np.square(away).sum(axis=0)
+    if place is not None:
+        squares = np.maximum(squares, np.square(away.T @ np.array(excess)).sum(axis=1))
+    below, above = np.sqrt(squares) / len(recalls)
     mean = float(np.mean(recalls))
     return max(0.0, mean - float(below)), min(1.0, mean + float(above))
 
