@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 from unittest.mock import Mock
 
 import joblib
@@ -291,7 +292,24 @@ def test_the_time_is_kept(trained, tmp_path, monkeypatch):
     found = tune(X, y, sizes=["2KB", "3KB"], n_folds=4, n_jobs=1, max_time=1.2)
     assert found.stopped == "the time was up"
     assert 3 <= found.done < found.total == 10
+    one = replace(found, n_folds=1)  # by which sizes differ by chance
+    assert one.recommendation.startswith("No size is recommended, as one fold alone was finished.")
     refused(BudgetError, tune, X, y, sizes=["2KB"], max_time=1e-9, journal=tmp_path / "j")
+
+
+def test_the_time_left_is_that_of_all_trainings(trained, monkeypatch):
+    """Each training that waits takes as long as that of the closest size; the limit is named."""
+    X, y = data()
+    clock, said, stub = iter(range(10_000)), [], tinykernel.tuning.run.run_trial
+    monkeypatch.setattr("tinykernel.tuning.run.time.monotonic", lambda: next(clock) * 0.001)
+    monkeypatch.setattr(
+        "tinykernel.tuning.run.run_trial", lambda *work: replace(stub(*work), seconds=10.0)
+    )
+    with progress.observing(lambda step: said.append(step.message)):
+        tune(X, y, sizes=["2KB", "3KB"], n_folds=2, n_jobs=1, max_time=25)
+    ends = [text.partition("about ")[2] for text in said[1:-1]]
+    limited = [f"{left} s left, 25 s until the limit" for left in (50, 40, 30)]
+    assert ends == [*limited, "20 s left", "10 s left"]
 
 
 def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):

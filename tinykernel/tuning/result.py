@@ -70,11 +70,15 @@ class TuneResult:
     def recommendation(self) -> str:
         """A sentence on which size to take, and why."""
         best, highest = self.best, self.highest
-        text = (
-            f"Take {kilobytes(best.budget)}: {percent(best.accuracy)} {self.score} on held-out "
+        figures = (
+            f"{kilobytes(best.budget)}: {percent(best.accuracy)} {self.score} on held-out "
             f"rows (standard error {percent(best.standard_error)}) in {best.flash} bytes of "
             f"flash and {best.ram} of RAM"
         )
+        if self.stopped and self.n_folds == 1:
+            # One fold tells two sizes apart by chance.
+            return f"No size is recommended, as one fold alone was finished. So far {figures}."
+        text = f"Take {figures}"
         if self.stopped and len(self.points) == 1:
             return f"{text}, the only size that was finished."
         if best == highest:

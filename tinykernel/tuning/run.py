@@ -26,7 +26,7 @@ class Run:
         journal: Journal | None,
         max_time: float | None,
     ) -> None:
-        self.work, self.trials, self.journal = work, trials, journal
+        self.work, self.trials, self.journal, self._jobs = work, trials, journal, 1
         self.outcomes = dict(before)
         self.stopped = ""
         self._left = [trial for trial in trials if trial not in before]
@@ -36,6 +36,7 @@ class Run:
 
     def go(self, n_jobs: int) -> None:
         """Run the remaining trials; Ctrl-C ends this, finished ones stay."""
+        self._jobs = n_jobs
         self._say("")
         stop = None if is_remote() else threading.Event()
         # One trial at a time is requested, to keep the time limit.
@@ -89,16 +90,19 @@ class Run:
             yield trial
 
     def _in_time(self, trial: Trial) -> bool:
-        """Estimate the seconds of a trial from that of the closest size."""
+        """Say whether a trial would probably end within the time."""
         if self._max_time is None or not self._begun:
             return True  # one always runs, so that repeated runs make progress
+        return time.monotonic() - self._started + self._expected(trial) < self._max_time
+
+    def _expected(self, trial: Trial) -> float:
+        """Estimate the seconds of a trial from that of the closest size."""
         nearest = [
             (abs(o.trial.size - trial.size), -o.seconds * max(1, trial.size / o.trial.size))
             for o in list(self.outcomes.values())
             if not o.refused
         ]
-        expected = -min(nearest)[1] if nearest else 0.0
-        return time.monotonic() - self._started + expected < self._max_time
+        return -min(nearest)[1] if nearest else 0.0
 
     def _take(self, outcome: Outcome) -> None:
         self.outcomes[outcome.trial] = outcome
@@ -120,9 +124,11 @@ class Run:
         done, total = self.counts
         if self._here and done < total:
             passed = time.monotonic() - self._started
-            left, limit = passed / self._here * (total - done), self._max_time
+            waiting = [trial for trial in self.trials if trial not in self.outcomes]
+            refused, limit = self.refused, self._max_time
+            expected = [self._expected(trial) for trial in waiting if trial.size not in refused]
+            left = max(max(expected), sum(expected) / self._jobs)
+            text += f", about {left:.0f} s left"
             if limit is not None and limit - passed < left:
-                text += f", ends unfinished in {max(0.0, limit - passed):.0f} s"
-            else:
-                text += f", about {left:.0f} s left"
+                text += f", {max(0.0, limit - passed):.0f} s until the limit"
         progress.report("tuning", done, total, text)
