@@ -11,12 +11,15 @@ from tinykernel.errors import BudgetError, OptionError
 from tinykernel.kinds import KINDS, Problem, kinds_for
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec
 from tinykernel.kinds.selection import select
+from tinykernel.kinds.trees import TreesKind, TreesSpec, single_tree
 from tinykernel.measure.limits import parse_limits
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
 from tinykernel.reporting.facts import trials_in_rows
 from tinykernel.training.choice import Candidate
 from tinykernel.training.options import TrainerOptions
+from tinykernel.training.readouts.forest import TreeOptions
+from tinykernel.training.readouts.trees import TreeTrial
 from tinykernel.training.trainset import prepare
 
 
@@ -198,3 +201,16 @@ def test_limits_that_no_kind_keeps_to_are_refused():
     limited = problem_of()
     limited = Problem(limited.data, limited.options, None, parse_limits("flash=30KB,ram=20B"))
     refused(BudgetError, select, limited, kinds_for(limited.options))
+
+
+@pytest.mark.parametrize(("wrong", "is_named"), [(0.0, False), (0.1, True)])
+def test_one_tree_that_is_not_behind_many_is_named(wrong, is_named):
+    """A sum of inputs needs many trees, but wrong labels can hide that it does."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4)).astype(np.float32)
+    y = (X.sum(axis=1) > 0) ^ (rng.random(400) < wrong)
+    problem = Problem(prepare(X, y)[1], TrainerOptions(random_state=0))
+    spec = TreesSpec(8192, trial=TreeTrial(TreeOptions(), 60))
+    said = single_tree(spec, problem, TreesKind().fit(spec, problem).machine)
+    assert ("215 bytes of tables in place of 2564: one tree an output chosen" in said) == is_named
+    assert bool(said) == is_named

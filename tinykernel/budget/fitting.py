@@ -22,6 +22,7 @@ from tinykernel.kinds import Problem, kinds_for
 from tinykernel.kinds.delivery import deliver, estimated
 from tinykernel.kinds.selection import select
 from tinykernel.kinds.sizing import Usage, usage
+from tinykernel.kinds.trees import single_tree
 from tinykernel.measure.capacity import decisive_report, limits_on
 from tinykernel.measure.limits import Limits
 from tinykernel.measure.report import Report, report
@@ -63,6 +64,9 @@ class TrainResult:
     agreement : float or None
         Share of the rows that the teacher labelled in which the model has its label; of values, R2
         of the model and the teacher. None without a teacher.
+    smaller : str
+        Why the much smaller model of ``model="tree"`` is worth a look, where it is not behind many
+        trees on held-out rows; else empty.
     """
 
     model: IntegerModel
@@ -75,6 +79,7 @@ class TrainResult:
     seconds: float
     limits: Limits | None = None
     agreement: float | None = None
+    smaller: str = ""
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return labels or values, as the firmware does; see `Classifier.predict`."""
@@ -224,7 +229,7 @@ def train(
         raise OptionError("max_time: this method has no limit; leave it out")
     optional = {"groups": groups, "validation": validation, "value_name": value_name}
     rows: dict[str, Any] = {name: value for name, value in optional.items() if value is not None}
-    linking, is_table = _Linking(target, link), True
+    linking, is_table, smaller = _Linking(target, link), True, ""
     if method == LEARNED:
         estimator: Any = (Regressor if task == "numbers" else Classifier)(
             # As text, which a model file can hold.
@@ -234,7 +239,7 @@ def train(
         )
         problem, attributes = estimator.problem(X, y, sample_weight, **rows)
         passed = time.perf_counter() - started
-        trainings = _learned(estimator, problem, attributes, linking, max_time, passed)
+        trainings, smaller = _learned(estimator, problem, attributes, linking, max_time, passed)
         is_table = problem.shape is None
     else:
         linking.limits = limits_on(budget, target, is_sized="n_components" in options)
@@ -257,6 +262,7 @@ def train(
         seconds=time.perf_counter() - started,
         limits=limits,
         agreement=agreement,
+        smaller=smaller,
     )
 
 
@@ -267,8 +273,8 @@ def _learned(
     linking: "_Linking",
     max_time: float | str | None,
     passed: float,
-) -> int:
-    """Select a kind of model, train it and fit the estimator; return the number of trainings."""
+) -> tuple[int, str]:
+    """Select a kind, train it, fit the estimator; return the number of trainings, and `smaller`."""
     if max_time == "auto":
         max_time = None if problem.options.epochs else USUAL_SECONDS[problem.shape is None]
     if max_time is not None:
@@ -281,7 +287,7 @@ def _learned(
     is_whole = not (selection.interrupted or result.history.interrupted)
     if problem.pace.is_limiting and is_whole:
         estimator.effort = str(problem.pace.effort)
-    return trainings
+    return trainings, single_tree(selection.spec, problem, result.machine)
 
 
 def _in_numbers(

@@ -16,7 +16,7 @@ from tinykernel.measure.capacity import allowed_bytes, needed_bytes
 from tinykernel.measure.instructions import steps_within
 from tinykernel.model import IntegerModel
 from tinykernel.model.readouts.trees import Trees
-from tinykernel.training.choice import Candidate
+from tinykernel.training.choice import Candidate, joined
 from tinykernel.training.folds import Fold
 from tinykernel.training.loop import History
 from tinykernel.training.readouts.forest import Room, TreeOptions
@@ -37,6 +37,8 @@ _QUICK_TREES = 64  # of each output, with effort="quick"
 _ONE_TREE = TreeOptions(leaves=64, rate=1.0)
 # Trees of more inputs are not compared.
 _MOST_INPUTS = 1024
+# Share of the tables of many trees that one tree needs at most to be worth a word.
+_MUCH_SMALLER = 1 / 8
 # Tables and steps of the fewest trees that are chosen.
 _LEAST_BYTES, _LEAST_STEPS = 64, 4
 
@@ -140,6 +142,28 @@ class TreesKind(Kind[TreesSpec]):
         model = tree_model(rows, trial)
         # The loss is that on held-out rows.
         return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}]))
+
+
+def single_tree(spec: Spec, problem: Problem, model: IntegerModel) -> str:
+    """Say how good one tree an output is, if it is much smaller than a model and not behind it."""
+    trees, is_open = model.find(Trees), problem.options.model == "auto"
+    if not (isinstance(spec, TreesSpec) and spec.trial and trees and problem.folds and is_open):
+        return ""
+    kind, trial = TreesKind(), TreeTrial(_ONE_TREE, problem.data.targets().shape[1])
+    one = replace(spec, trial=trial)
+    single = tree_model(problem.once(_rows, spec.n_bytes, spec.n_steps), trial).find(Trees)
+    assert single is not None
+    sizes = tree_bytes(single), tree_bytes(trees)
+    if sizes[0] > _MUCH_SMALLER * sizes[1]:
+        return ""
+    both = [
+        replace(joined([kind.judge(each, problem, fold, 1.0) for fold in problem.folds]), cost=cost)
+        for cost, each in enumerate((one, spec))
+    ]
+    choice = problem.choose([replace(both[0], name="one tree an output"), both[1]], problem.folds)
+    if choice.chosen:
+        return ""
+    return f"{sizes[0]} bytes of tables in place of {sizes[1]}: {choice.in_words}"
 
 
 def _rows(problem: Problem, n_bytes: int, n_steps: float) -> TreeData:

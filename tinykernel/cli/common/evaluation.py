@@ -197,6 +197,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "components": classifier.n_components_,
         "iterations": classifier.n_iter_,
         "interrupted": trained.interrupted,
+        "smaller": trained.smaller,
     }
     if isinstance(model.answers, Values):
         facts["outputs"] = list(model.answers.names)
@@ -231,6 +232,8 @@ def print_training(
 
     print_pairs(_in_words(result, dataset))
     print_notes(dataset.notes)
+    if smaller := result["smaller"]:
+        print_notes([f"--set model=tree makes a much smaller model: {smaller}"])
     if rows := trials_in_rows(result["trials"]):
         typer.echo("\nCompared on held-out rows:")
         print_table(TRIAL_COLUMNS, rows, right=TRIAL_COLUMNS[3:5])
