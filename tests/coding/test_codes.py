@@ -1,6 +1,7 @@
 """Text and missing values of tables as numbers."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def test_text_and_gaps_become_numbers(tmp_path):
 
 
 def test_numbers_of_an_earlier_training_hold(tmp_path):
-    """Other rows get the numbers of the training; new text and new gaps are refused by place."""
+    """Other rows get the numbers of the training; new text is refused by place."""
     coding = load_data(fruit(tmp_path / "a.csv"), test_size=0).coding
     other, selection = tmp_path / "b.csv", Selection(coding=coding)
     header = "colour,ripe,weight"
@@ -52,8 +53,11 @@ def test_numbers_of_an_earlier_training_hold(tmp_path):
     with pytest.raises(DataError, match=r"row 2 .*column 'colour': 'pink' did not occur in"):
         load_rows(other, selection=selection)
     other.write_text(f"{header}\nblue,NA,3\n")
-    with pytest.raises(DataError, match=r"row 1, column 'ripe': .*, or train with --missing"):
-        load_rows(other, selection=selection)
+    rows = load_rows(other, selection=selection)  # training had no gap in this column
+    assert rows.X.tolist() == [[0, coding.usual["ripe"], 3]]
+    assert "training had none there" in rows.notes[-1]
+    with pytest.raises(DataError, match=r"row 1 .*, column 'ripe': the value is missing"):
+        load_rows(other, selection=replace(selection, missing="error"))
 
 
 def test_rows_without_the_columns_of_the_coding_raised_an_exception(tmp_path):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.model_selection import cross_val_score
 
 from tests.cli.tools import QUICK, succeeded
 from tests.coding.test_codes import fruit
@@ -64,7 +65,7 @@ def test_frames_of_polars_are_those_of_pandas(frame, require_tool):
 
 
 def test_estimators_code_frames_and_remember_how(frame, tmp_path):
-    """Categories and strings of any kind are one coding; new texts and new gaps are one line."""
+    """Categories and strings of any kind are one coding; new texts are one line."""
     _, X, y = frame
     plain = TernaryKernelClassifier(epochs=5, **_SMALL).fit(X, y)
     other = X.assign(colour=X["colour"].astype("category"), ripe=X["ripe"].astype("string"))
@@ -83,7 +84,9 @@ def test_estimators_code_frames_and_remember_how(frame, tmp_path):
     with pytest.raises(ValueError, match="feature names"):
         plain.predict(X[X.columns[::-1]])
     refused(DataError, plain.predict, X.assign(colour="pink"))
-    refused(DataError, plain.predict, X.assign(ripe=None))
+    most = X["ripe"].mode()[0]
+    given = plain.predict(X.assign(ripe=most))
+    assert np.array_equal(plain.predict(X.assign(ripe=None)), given)
     values = np.arange(len(X)) % 7 + 0.5
     numbers = TernaryKernelRegressor(epochs=5, **_SMALL).fit(X, values)
     assert set(numbers.coding_["texts"]) == {"colour", "ripe"}
@@ -91,19 +94,23 @@ def test_estimators_code_frames_and_remember_how(frame, tmp_path):
     with pytest.raises(DataError, match="'colour' holds 80 different texts in 80 rows"):
         TernaryKernelClassifier(**_SMALL).fit(names, y)
     plain.fit(X[["ripe"]].eq("yes"), y)
-    assert not hasattr(plain, "coding_")
+    assert plain.coding_ == {"texts": {}, "gaps": {}, "usual": {"ripe": float(most == "yes")}}
 
 
 def test_a_coding_is_that_of_the_training_rows(require_tool):
-    """A model of numbers refuses text and gaps that come later, in place of inventing numbers."""
+    """A model of numbers refuses text that comes later; for gaps it takes the median."""
     pd = require_tool("pandas")
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
-    classifier = TernaryKernelClassifier(**_SMALL).fit(X, X["a"] > 0)
+    y = (X["a"] > 0).astype(int)
+    classifier = TernaryKernelClassifier(**_SMALL).fit(X, y)
+    median = np.sort(X["b"])[29]
+    expected = classifier.decision_function(X.assign(b=median))
+    assert np.array_equal(classifier.decision_function(X.assign(b=np.nan)), expected)
     gap = X.copy()
-    gap.loc[3, "b"] = np.nan
-    with pytest.raises(DataError, match=r"row 4, column 'b': the value is missing"):
-        classifier.predict(gap)
+    gap.loc[3, "b"] = np.nan  # the first fold is tested on it, and learns from rows without gaps
+    scores = cross_val_score(TernaryKernelClassifier(**_SMALL), gap, y, error_score="raise")
+    assert np.isfinite(scores).all()
     refused(DataError, classifier.predict, X.assign(b="x"))
 
 

@@ -26,18 +26,22 @@ class Coding:
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # the number for a missing value of each column that lacked some
     gaps: Mapping[str, float] = field(default_factory=dict)
+    # the same for each other column: its usual number, as the model has not learned what a gap says
+    usual: Mapping[str, float] = field(default_factory=dict)
 
     def written(self) -> dict[str, Any]:
         """Return it as plain types, for a model file."""
-        return {"texts": {k: list(v) for k, v in self.texts.items()}, "gaps": dict(self.gaps)}
+        texts = {k: list(v) for k, v in self.texts.items()}
+        written: dict[str, Any] = {"texts": texts, "gaps": dict(self.gaps)}
+        return written | {"usual": dict(self.usual)} if self.usual else written
 
     @classmethod
     def read(cls, written: object) -> "Coding | None":
         """Return the coding of a model file, None for other content."""
-        if not isinstance(written, dict) or set(written) != {"texts", "gaps"}:
+        if not isinstance(written, dict) or set(written) - {"usual"} != {"texts", "gaps"}:
             return None
-        texts, gaps = written["texts"], written["gaps"]
-        if not isinstance(texts, dict) or not isinstance(gaps, dict):
+        texts, gaps, usual = written["texts"], written["gaps"], written.get("usual", {})
+        if not all(isinstance(part, dict) for part in (texts, gaps, usual)):
             return None
         plain = all(
             isinstance(each, list) and all(isinstance(text, str) for text in each)
@@ -46,10 +50,11 @@ class Coding:
         if (
             not plain
             or any(len(set(each)) < len(each) for each in texts.values())
-            or not all(type(value) in (int, float) for value in gaps.values())
+            or not all(type(v) in (int, float) for v in (*gaps.values(), *usual.values()))
         ):
             return None
-        return cls({k: tuple(v) for k, v in texts.items()}, {k: float(v) for k, v in gaps.items()})
+        numbers = ({k: float(v) for k, v in part.items()} for part in (gaps, usual))
+        return cls({k: tuple(v) for k, v in texts.items()}, *numbers)
 
 
 def coding_of(
@@ -62,14 +67,15 @@ def coding_of(
 
     Two texts are in the order of the alphabet, more in the order of how often they occur: neither
     uses a label, so held-out rows leak nothing. Missing values are one number below all others
-    where no column loses much resolution by it, else one below those of the column.
+    where no column loses much resolution by it, else one below those of the column. A column that
+    lacks none has its median, or its most frequent text, for rows to come.
 
     X (n, n_columns) has text as the numbers of `texts`, and NaN where a value is missing. `lacking`
     marks columns that lack values in any row of the file.
 
     >>> X, texts = np.array([[0.0], [2.0], [1.0], [2.0], [np.nan]]), {"size": ("l", "m", "s")}
     >>> coding_of(X, ["size"], texts, np.array([True]))
-    Coding(texts={'size': ('s', 'l', 'm')}, gaps={'size': -1.0})
+    Coding(texts={'size': ('s', 'l', 'm')}, gaps={'size': -1.0}, usual={})
     """
     ordered = {}
     for name in filter(texts.__contains__, columns):
@@ -79,7 +85,17 @@ def coding_of(
             count = dict(zip(texts[name], counts.tolist(), strict=True))
             order.sort(key=lambda text, count=count: -count[text])  # type: ignore[misc]
         ordered[name] = tuple(order)
-    return Coding(ordered, _gap_numbers(X, columns, texts, np.flatnonzero(lacking)))
+    gaps = _gap_numbers(X, columns, texts, np.flatnonzero(lacking))
+    usual = {}
+    for name in (name for name in columns if name not in gaps):
+        codes = X[:, columns.index(name)]
+        if name in texts:
+            numbers, counts = np.unique(codes, return_counts=True)
+            most = texts[name][int(numbers[np.argmax(counts)])]
+            usual[name] = float(ordered[name].index(most))
+        else:
+            usual[name] = float(np.partition(codes, (len(codes) - 1) // 2)[(len(codes) - 1) // 2])
+    return Coding(ordered, gaps, usual)
 
 
 def _gap_numbers(
@@ -116,7 +132,7 @@ def recoded(
     X: NDArray[Any], columns: Sequence[str], texts: Mapping[str, tuple[str, ...]], coding: Coding
 ) -> NDArray[Any]:
     """Give text and missing values (NaN) of X (n, n_columns) the numbers of a coding."""
-    # `texts` are those of X, in the order of its numbers. NaN remains where the coding has no gap.
+    # `texts` are those of X, in the order of its numbers. NaN remains where the coding has nothing.
     X = X.copy()
     for name, own_texts in texts.items():
         j, place = columns.index(name), {text: i for i, text in enumerate(coding.texts[name])}
@@ -125,7 +141,7 @@ def recoded(
         X[there, j] = numbers[X[there, j].astype(np.intp)]
     if X.dtype.kind == "f":
         for j, name in enumerate(columns):
-            X[np.isnan(X[:, j]), j] = coding.gaps.get(name, np.nan)
+            X[np.isnan(X[:, j]), j] = coding.gaps.get(name, coding.usual.get(name, np.nan))
     return X
 
 
@@ -169,13 +185,19 @@ def in_words(
             f"more than {_MANY_TEXTS} texts: {visible(', '.join(many))}; rows with another one, "
             "such as a new date or id, are refused (--set drop=NAMES leaves columns out)"
         )
-    if gaps is not None and gaps.any():
+    if gaps is not None:
+        learned = gaps & np.array([name in coding.gaps for name in columns])
+        new = gaps & np.array([name in coding.usual for name in columns])
         values = sorted(set(coding.gaps.values()))
-        stand = listed(values, 3, "{:g}".format)
-        said.append(
-            f"{gaps_in_words(gaps, columns)}: kept, {stand} stand{'s' * (len(values) == 1)} for a "
-            "missing value, on the chip too"
-        )
+        stand = f"{listed(values, 3, '{:g}'.format)} stand{'s' * (len(values) == 1)}"
+        if learned.any():
+            of = gaps_in_words(learned, columns)
+            said.append(f"{of}: kept, {stand} for a missing value, on the chip too")
+        if new.any():
+            said.append(
+                f"{gaps_in_words(new, columns)}: training had none there, so the median of its "
+                "rows, or the most frequent text, stands for them"
+            )
     return tuple(said)
 
 

@@ -117,7 +117,9 @@ def _coded(data: Dataset, part: FilePart, selection: Selection) -> Dataset:
     may_lack = keeps and not isinstance(part.X, np.memmap)
     gaps = np.isnan(part.X) if may_lack else np.zeros((1, len(columns)), bool)
     coding = selection.coding or coding_of(X, columns, part.texts, np.asarray(gaps.any(axis=0)))
-    if not coding.texts and not coding.gaps:
+    if not may_lack or part.columns is None:
+        coding = replace(coding, usual={})
+    if not (coding.texts or coding.gaps or coding.usual):
         return data
     X_test = data.X_test
     X = recoded(X, columns, part.texts, coding)
@@ -265,7 +267,7 @@ def _complete(
         # An array has the columns of the model, in their order.
         columns = part.columns or tuple(feature_names or map(str, range(X.shape[1])))
         gaps = np.isnan(X) if X.dtype.kind == "f" else None
-        notes = in_words(Coding({}, coding.gaps), gaps, columns)
+        notes = in_words(replace(coding, texts={}), gaps, columns)
         X = recoded(X, columns, part.texts, coding)
         refuse_new_gaps(X, columns, part.file)
     return replace(part, X=X, notes=(*part.notes, *notes))

@@ -133,8 +133,8 @@ class Classifier(Budgeted, BaseClassifier, ClassParameters, Parameters):
     feature_names_in_ : ndarray of str
         Only when `X` had column names.
     coding_ : dict
-        The numbers of "texts" and of "gaps", missing values, by column; only when `X` was a frame
-        that has some.
+        Only when `X` was a frame. By column, the numbers of "texts" and of "gaps", missing values;
+        "usual" is the number of a missing value where training had none: the median.
     machine_ : IntegerModel
         What was learned: the very function that the firmware computes.
     input_shape_ : tuple of int or None

@@ -206,7 +206,9 @@ def to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
     }
     coding = getattr(obj, "coding_", None)
     if coding is not None:
-        about = {"coding": coding, "inputs": list(obj.feature_names_in_), **(about or {})}  # type: ignore[attr-defined]
+        numbers = range(obj.n_features_in_)  # type: ignore[attr-defined]
+        names = list(getattr(obj, "feature_names_in_", map(str, numbers)))
+        about = {"coding": coding, "inputs": names, **(about or {})}
     if about:
         if not is_plain(dict(about)):
             raise ModelError("about: give text, finite numbers, lists and dicts of them only")
