@@ -81,6 +81,29 @@ def test_epochs_are_those_that_fit(monkeypatch):
         assert f"a: {epochs} of 50 epochs, until about" in said[1].message
 
 
+def test_compiling_shortens_what_follows(monkeypatch):
+    """What the first trainings take to compile is neither searched in nor trained in afterwards."""
+    kind = SimpleNamespace(name="kind", share=1.0, epochs=lambda spec, problem: 50)
+    clock, problem = Clock(0.0), SimpleNamespace(is_few=False)
+
+    def seconds(*_):
+        clock.now += 60.0 * (clock.now < 60)
+        return 100.0
+
+    monkeypatch.setattr(pace, "_clock", clock)
+    monkeypatch.setattr(pace, "_seconds", seconds)
+    limited = Pace()
+    limited.limit(100.0)
+    limited.lay_out([(kind, "a"), (kind, "b")], problem)
+    assert limited.effort.share == 0.09  # of 40 seconds 0.4, over 175 of one whole training
+    clock.now += 5.0
+    assert limited.goes_on()
+    clock.now += 10.0
+    assert not limited.goes_on()
+    limited.last(kind, "a", problem)
+    assert limited.effort.final == 0.19  # of 25 seconds all but 5.2
+
+
 def test_the_effort_of_a_limited_training_makes_the_same_bytes(monkeypatch):
     """Whatever the clock has cut, three numbers make the model again, with other threads too."""
     monkeypatch.setattr(pace, "_clock", Clock(1.0))

@@ -124,8 +124,7 @@ def _trained(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
     about = about_training(trained, dataset, options["target"], settings | {"effort": effort})
     training = _Training(trained, dataset, output, about)
     result = summary(trained, dataset) | training.save() | {"effort": effort}
-    result |= {"hint": hint or None, "notes": list(dataset.notes)}
-    result["recordings"] = None if cut is None else str(cut)
+    result |= {"hint": hint or None, "notes": list(dataset.notes), "recordings": cut and str(cut)}
     try:
         say("judging", 0, None)
         training.evaluation = judge_test_rows(trained.model, dataset)

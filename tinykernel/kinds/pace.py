@@ -40,12 +40,13 @@ class Pace:
     whole: Effort = NAMED["normal"]  # before the time shortened it.
     _end: float = 0.0
     _last: float = 0.0
+    _span: float = 0.0  # of the shares: what compiling and measuring have left.
 
     def limit(self, seconds: float) -> None:
         """Limit the time from now on."""
         self.seconds, self.whole = seconds, self.effort
         self._last = _clock()
-        self._end = self._last + seconds
+        self._end, self._span = self._last + seconds, seconds
 
     @property
     def is_limiting(self) -> bool:
@@ -63,7 +64,7 @@ class Pace:
             return False
         if self.seconds is not None:
             now = _clock()
-            if 2 * now - self._last > self._end - (1 - _SEARCH) * self.seconds:
+            if 2 * now - self._last > self._end - (1 - _SEARCH) * self._span:
                 self.effort = replace(self.effort, trials=self.n_trials)
                 return False
             self._last = now
@@ -75,13 +76,14 @@ class Pace:
         if self.seconds is None:
             return
         first = {kind.name: (kind, spec) for kind, spec in reversed(tasks)}
+        times = {name: _seconds(*task, problem) for name, task in first.items()}
+        self._last = _clock()
+        self._span = max(self._end - self._last, 0.0)
         if len(tasks) > 1:
-            times = {name: _seconds(*task, problem) for name, task in first.items()}
             finals = sum(first[name][0].share * seconds for name, seconds in times.items())
             whole = max(times.values()) + (3.0 if problem.is_few else 0.75) * finals
-            share = _rounded(_REST * self.seconds / whole) if whole else 1.0
+            share = _rounded(_REST * self._span / whole) if whole else 1.0
             self.effort = replace(self.effort, share=min(self.effort.share, share))
-        self._last = _clock()
         doing = f"{listed(list(first))} compete, then the best one trains"
         if len(first) == 1:
             doing = f"{next(iter(first))}: settings are searched, then it trains"
@@ -93,7 +95,7 @@ class Pace:
         if self.seconds is None:
             return
         epochs, seconds = kind.epochs(spec, problem), _seconds(kind, spec, problem)
-        left = self._end - (1 - _END) * self.seconds - _LAST_SECONDS - _clock()
+        left = self._end - (1 - _END) * self._span - _LAST_SECONDS - _clock()
         if seconds:
             share = min(self.effort.final, _rounded(left / seconds))
             self.effort = replace(self.effort, final=share)

@@ -150,20 +150,22 @@ def single_tree(spec: Spec, problem: Problem, model: IntegerModel) -> str:
     if not (isinstance(spec, TreesSpec) and spec.trial and trees and problem.folds and is_open):
         return ""
     kind, trial = TreesKind(), TreeTrial(_ONE_TREE, problem.data.targets().shape[1])
-    one = replace(spec, trial=trial)
     single = tree_model(problem.once(_rows, spec.n_bytes, spec.n_steps), trial).find(Trees)
     assert single is not None
     sizes = tree_bytes(single), tree_bytes(trees)
     if sizes[0] > _MUCH_SMALLER * sizes[1]:
         return ""
     both = [
-        replace(joined([kind.judge(each, problem, fold, 1.0) for fold in problem.folds]), cost=cost)
-        for cost, each in enumerate((one, spec))
+        replace(
+            joined([kind.judge(rival, problem, fold, 1.0) for fold in problem.folds]), cost=cost
+        )
+        for cost, rival in enumerate((replace(spec, trial=trial), spec))
     ]
     choice = problem.choose([replace(both[0], name="one tree an output"), both[1]], problem.folds)
     if choice.chosen:
         return ""
-    return f"{sizes[0]} bytes of tables in place of {sizes[1]}: {choice.in_words}"
+    tables = f"tables of {sizes[0]} in place of {sizes[1]} bytes"
+    return f"model=tree makes {tables}: {choice.in_words}"
 
 
 def _rows(problem: Problem, n_bytes: int, n_steps: float) -> TreeData:

@@ -231,9 +231,7 @@ def print_training(
     from tinykernel.reporting.facts import TRIAL_COLUMNS, trials_in_rows
 
     print_pairs(_in_words(result, dataset))
-    print_notes(dataset.notes)
-    if smaller := result["smaller"]:
-        print_notes([f"--set model=tree makes a much smaller model: {smaller}"])
+    print_notes((*dataset.notes, *filter(None, [result["smaller"]])))
     if rows := trials_in_rows(result["trials"]):
         typer.echo("\nCompared on held-out rows:")
         print_table(TRIAL_COLUMNS, rows, right=TRIAL_COLUMNS[3:5])
