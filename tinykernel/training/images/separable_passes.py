@@ -93,21 +93,27 @@ def single_sums(begin, end, maps, weights, steps, out):  # type: ignore[no-untyp
     rows, columns, n_channels = out.shape[1:]
     n = columns * n_channels
     frame, taps, pitch = _frame(maps, steps, columns)
-    w = np.empty((9, n), dtype=np.float32)
-    for i in range(n):
-        w[:, i] = weights[:, i % n_channels]
-    w0, w1, w2, w3, w4, w5, w6, w7, w8 = w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8]
+    w = _side_by_side(weights, columns)
     for b in range(begin, end):
         _move(maps[b], steps, columns, frame, False)
         for y in range(rows):
             total, x = out[b, y].reshape(-1), frame[y * pitch :]
-            x0, x1, x2 = x[taps[0] :], x[taps[1] :], x[taps[2] :]
-            x3, x4, x5 = x[taps[3] :], x[taps[4] :], x[taps[5] :]
-            x6, x7, x8 = x[taps[6] :], x[taps[7] :], x[taps[8] :]
-            for i in range(n):
-                upper = w0[i] * x0[i] + w1[i] * x1[i] + w2[i] * x2[i] + w3[i] * x3[i]
-                lower = w4[i] * x4[i] + w5[i] * x5[i] + w6[i] * x6[i] + w7[i] * x7[i]
-                total[i] = upper + lower + w8[i] * x8[i]
+            total[:] = _ZERO
+            for k in range(0, 9, 3):
+                w0, w1, w2 = w[k], w[k + 1], w[k + 2]
+                x0, x1, x2 = x[taps[k] :], x[taps[k + 1] :], x[taps[k + 2] :]
+                for i in range(n):
+                    total[i] += w0[i] * x0[i] + w1[i] * x1[i] + w2[i] * x2[i]
+
+
+@njit(nogil=True, error_model="numpy")
+def _side_by_side(weights, columns):  # type: ignore[no-untyped-def]
+    """Repeat kernels (9, channels) for each column of a row."""
+    n_channels = weights.shape[1]
+    out = np.empty((9, columns * n_channels), dtype=np.float32)
+    for i in range(out.shape[1]):
+        out[:, i] = weights[:, i % n_channels]
+    return out
 
 
 @njit(nogil=True, error_model="numpy")
@@ -122,9 +128,7 @@ def single_back(  # type: ignore[no-untyped-def]
     n, across = columns * n_channels, steps[1]
     frame, taps, pitch = _frame(maps, steps, columns)
     back = np.zeros(frame.size, dtype=np.float32)
-    w = np.empty((9, n + 2 * n_channels), dtype=np.float32)
-    for i in range(w.shape[1]):
-        w[:, i] = weights[:, i % n_channels]
+    w = _side_by_side(weights, columns + 2)
     # Gradients of sums, with zeros before and behind each row.
     wide = n + 4 * n_channels
     d = np.zeros(rows * wide + WIDTH, dtype=np.float32)
@@ -158,28 +162,24 @@ def _tap_gradients(frame, taps, pitch, d, rows, n, out):  # type: ignore[no-unty
     """Write the gradients of the weights of one image: eight channels at a time."""
     n_channels = out.shape[1]
     wide = n + 4 * n_channels
-    t0, t1, t2, t3, t4, t5, t6, t7, t8 = taps
-    part = np.empty(9 * WIDTH, dtype=np.float32)
+    part = np.empty(3 * WIDTH, dtype=np.float32)
     for c in range(0, n_channels, WIDTH):
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = zeros()
-        for y in range(rows):
-            x, near = y * pitch + c, y * wide + 2 * n_channels + c
-            for i in range(0, n, n_channels):
-                v = load(d, near + i)
-                s0 = add_product(s0, load(frame, x + t0 + i), v)
-                s1 = add_product(s1, load(frame, x + t1 + i), v)
-                s2 = add_product(s2, load(frame, x + t2 + i), v)
-                s3 = add_product(s3, load(frame, x + t3 + i), v)
-                s4 = add_product(s4, load(frame, x + t4 + i), v)
-                s5 = add_product(s5, load(frame, x + t5 + i), v)
-                s6 = add_product(s6, load(frame, x + t6 + i), v)
-                s7 = add_product(s7, load(frame, x + t7 + i), v)
-                s8 = add_product(s8, load(frame, x + t8 + i), v)
-        sums = s0, s1, s2, s3, s4, s5, s6, s7, s8
-        for k in range(9):
-            store(part, k * WIDTH, sums[k])
+        for k in range(0, 9, 3):
+            t0, t1, t2 = taps[k] + c, taps[k + 1] + c, taps[k + 2] + c
+            s0 = s1 = s2 = zeros()
+            for y in range(rows):
+                x, near = y * pitch, y * wide + 2 * n_channels + c
+                for i in range(0, n, n_channels):
+                    v = load(d, near + i)
+                    s0 = add_product(s0, load(frame, x + t0 + i), v)
+                    s1 = add_product(s1, load(frame, x + t1 + i), v)
+                    s2 = add_product(s2, load(frame, x + t2 + i), v)
+            store(part, 0, s0)
+            store(part, WIDTH, s1)
+            store(part, 2 * WIDTH, s2)
             for i in range(min(WIDTH, n_channels - c)):
-                out[k, c + i] = part[k * WIDTH + i]
+                for j in range(3):
+                    out[k + j, c + i] = part[j * WIDTH + i]
 
 
 @njit(nogil=True, error_model="numpy")
