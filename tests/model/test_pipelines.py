@@ -7,6 +7,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OrdinalEncoder, StandardScaler
 
@@ -32,6 +33,7 @@ def pipeline(*steps):
         (MinMaxScaler((-1, 3)),),
         (StandardScaler(with_mean=False), MinMaxScaler()),
         (SelectKBest(k=3), StandardScaler()),
+        (SimpleImputer(), StandardScaler()),
         (StandardScaler(), SelectKBest(k=2), "passthrough"),
         (ColumnTransformer([("b", MinMaxScaler(), [3, 0]), ("a", "passthrough", [2])]),),
         (
@@ -63,11 +65,22 @@ def test_folded(steps):
     assert tinykernel.verify(model, raw[:20]).ok
 
 
+def test_numbers_that_encode_themselves_are_folded():
+    """An encoder of evenly spaced numbers is a scaling; gaps are filled before the firmware."""
+    halves = np.clip(np.rint(2 * X), 2, 8) / 2
+    halves[:28] = np.resize(np.arange(2, 9) / 2, (4, 28)).T
+    whole = pipeline(OrdinalEncoder()).fit(halves, Y)
+    assert np.array_equal(quantize(whole).predict(halves), whole.predict(halves))
+    filled = pipeline(SimpleImputer(strategy="median")).fit(np.where(X > 6.5, np.nan, X), Y)
+    assert np.array_equal(quantize(filled).predict(X), filled.predict(X))
+
+
 def test_steps_that_cannot_be_folded():
     """Any other step is refused by name, inside a ColumnTransformer, too."""
     for step, word in (
         (PCA(2), "the step 'pca' (PCA) cannot be folded"),
         (MinMaxScaler(clip=True), "(MinMaxScaler with clip=True)"),
+        (SimpleImputer(add_indicator=True), "(SimpleImputer) cannot be folded"),
         (OrdinalEncoder(), "(OrdinalEncoder) cannot be folded; leave it out: columns of text"),
         (
             ColumnTransformer([("reduce", PCA(1), [0, 1])], remainder="passthrough"),

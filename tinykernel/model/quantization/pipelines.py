@@ -14,7 +14,10 @@ from tinykernel.errors import ConvertError, ModelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.scale import Scale
 
-_FOLDED = "StandardScaler, MinMaxScaler, a selection of columns and ColumnTransformers of these"
+_FOLDED = (
+    "StandardScaler, MinMaxScaler, SimpleImputer, OrdinalEncoder of evenly spaced numbers, a "
+    "selection of columns and ColumnTransformers of these"
+)
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,13 @@ def _followed(line: _Line, place: str, step: Any) -> _Line:
         return line.then(step.get_support(indices=True))
     if kind == "ColumnTransformer":
         return _columns(line, place, step)
+    if kind == "SimpleImputer" and not step.add_indicator:
+        filled = step.statistics_
+        if filled.dtype.kind in "fiu" and np.all(np.isfinite(filled)):
+            return line  # the firmware takes rows that lack nothing
+    if kind == "OrdinalEncoder" and all(map(_is_even, step.categories_)):
+        first, gain = np.array([_evenly(values) for values in step.categories_]).T
+        return line.then(everything, gain, -first * gain)
     if kind in ("OrdinalEncoder", "OneHotEncoder", "SimpleImputer"):
         raise ConvertError(
             f"{place} ({kind}) cannot be folded; leave it out: columns of text and missing values "
@@ -140,6 +150,19 @@ def _followed(line: _Line, place: str, step: Any) -> _Line:
         )
     reason = " with clip=True" if kind == "MinMaxScaler" else ""
     raise ConvertError(f"{place} ({kind}{reason}) cannot be folded; use {_FOLDED}")
+
+
+def _is_even(categories: NDArray[Any]) -> bool:
+    """Whether the position of a number in categories is a line through them."""
+    if categories.dtype.kind not in "fiu" or not np.all(np.isfinite(categories)):
+        return False
+    return bool(np.allclose(np.diff(categories, 2), 0))
+
+
+def _evenly(categories: NDArray[Any]) -> tuple[float, float]:
+    """Return the first of the categories, and one over their distance."""
+    distance = categories[1] - categories[0] if len(categories) > 1 else 1
+    return float(categories[0]), 1 / float(distance)
 
 
 def _columns(line: _Line, place: str, step: Any) -> _Line:
