@@ -414,7 +414,8 @@ def test_what_does_not_fit_to_the_rows(rows, given, message):
         ([[1.0], [1e300]], [0, 1], None, "row 1, column 0"),
         ([[1.0], [np.nan]], [0, 1], None, "NaN"),
         ([[1.0], [np.inf]], [0, 1], None, "infinity"),
-        ([[1.0], [2.0]], [0.5, 1.7], None, "Unknown label type"),
+        ([[1.0], [2.0]], [0.5, 1.7], None, 'Unknown label type: .* task="numbers"'),
+        ([[1.0], [2.0]], np.array(["a", None]), None, "1 of 2 labels are missing"),
     ],
 )
 def test_wrong_data(X, y, weight, message):

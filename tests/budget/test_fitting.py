@@ -104,6 +104,7 @@ def test_a_result_predicts_as_its_classifier_does():
     X, y = blobs(60, 0)
     found = train(X, y, n_components=64, **QUICK)
     assert np.array_equal(found.predict(X), found.model.predict(X))
+    assert len(repr(found)) < 160
     assert found.score(X, y) == np.mean(found.predict(X) == y)
     assert np.array_equal(found.predict_proba(X).argmax(axis=1), found.model.scores(X).argmax(1))
     values = train(X, X[:, 0], task="numbers", model="linear", **QUICK)

@@ -107,6 +107,11 @@ def test_two_categories_are_a_line():
     steps = make_column_transformer((OneHotEncoder(), [0, 2]), (StandardScaler(), [1]))
     model = make_pipeline(steps, LogisticRegression()).fit(rows, Y > 1)
     assert change_of(model, convert(model, rows), rows).share < 0.005
+    filled = make_pipeline(SimpleImputer(), LogisticRegression()).fit(GAPS, Y > 1)
+    assert change_of(filled, convert(filled, X), X).share < 0.005
+    zeros = make_pipeline(SimpleImputer(missing_values=0), LogisticRegression()).fit(X, Y > 1)
+    refused_for("missing values", convert, filled, GAPS)
+    refused_for("missing_values=NaN", convert, zeros, X)
     for first, last, message in [
         (ONE_HOT, LogisticRegression(max_iter=500), "categories of input 0 before weights"),
         (make_pipeline(StandardScaler(), ONE_HOT), RandomForestClassifier(2), "encode first"),

@@ -81,6 +81,11 @@ class TrainResult:
     agreement: float | None = None
     smaller: str = ""
 
+    def __repr__(self) -> str:
+        """Describe it in one line."""
+        size = "" if self.memory is None else f", {self.memory.flash} B of flash"
+        return f"TrainResult({self.model!r}{size}, {self.seconds:.1f} s)"
+
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return labels or values, as the firmware does; see `Classifier.predict`."""
         return np.asarray(self.classifier.predict(X))

@@ -36,7 +36,11 @@ _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
         "networks": ("MLPClassifier", "MLPRegressor"),
     },
     "catboost": {"catboost": ("CatBoostClassifier", "CatBoostRegressor")},
-    "tinykernel": {"catboost": ("SavedModel",), "networks": ("FloatNetwork",)},
+    "tinykernel": {
+        "catboost": ("SavedModel",),
+        "networks": ("FloatNetwork",),
+        "onnxtrees": ("TreeFile",),
+    },
     "torch": {"networks": ("Sequential",)},
     "lightgbm": {"boosters": ("LGBMClassifier", "LGBMRegressor", "Booster")},
     "xgboost": {

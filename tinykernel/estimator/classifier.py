@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tinykernel.coding.frames import in_numbers
 from tinykernel.decisions import Calibration, calibrate
+from tinykernel.errors import DataError
 from tinykernel.estimator.machines import (
     Budgeted,
     KernelEstimator,
@@ -23,6 +24,24 @@ from tinykernel.training.options.fields import ClassParameters, MachineParameter
 from tinykernel.training.trainset import TrainSet, prepare
 
 
+def _check_labels(y: NDArray[Any]) -> None:
+    """Refuse missing labels, and numbers that are no classes."""
+    gaps = sum(
+        not isinstance(label, str) and str(label) in ("None", "nan", "<NA>")
+        for label in (y.ravel() if y.dtype == object else ())
+    )
+    if gaps:
+        raise DataError(f"y: {gaps} of {len(y)} labels are missing; leave these rows out")
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        if "continuous" not in str(error):
+            raise
+        raise DataError(
+            'y: Unknown label type: continuous values; train with task="numbers", or a Regressor'
+        ) from None
+
+
 class BaseClassifier(MachineClassifier, KernelEstimator):
     """Base of the classifiers that are trained here."""
 
@@ -32,7 +51,7 @@ class BaseClassifier(MachineClassifier, KernelEstimator):
     def _train_set(
         self, y: ArrayLike, options: TrainerOptions, *rows: NDArray[Any], **beside: Any
     ) -> tuple[TrainSet, dict[str, Any]]:
-        check_classification_targets(rows[1])
+        _check_labels(rows[1])
         classes, data = prepare(*rows, class_weight=options.class_weight, **beside)
         if hasattr(self, "decision_"):
             del self.decision_  # that of another model

@@ -1,4 +1,4 @@
-"""Networks of ONNX files: one chain of Conv, Gemm, Relu, pooling and the like."""
+"""ONNX files: networks of one chain of Conv, Gemm, Relu, pooling and the like, or trees."""
 
 from functools import partial
 from importlib import import_module
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.conversion.networks.sequence import FloatNetwork, numbers_of
+from tinykernel.conversion.onnxtrees import KINDS, TreeFile
 from tinykernel.errors import ConvertError, FormatError
 
 #: What files of skl2onnx have behind the end, for labels; behind a sigmoid, 1 - p as well.
@@ -18,8 +19,8 @@ _MAPS = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean")
 _SUMS = ("Gemm", "MatMul", "BatchNormalization", "Add", "Sub", "Mul", "Div")
 
 
-def of_onnx(path: Path) -> FloatNetwork:
-    """Return the network of a file."""
+def of_onnx(path: Path) -> FloatNetwork | TreeFile:
+    """Return the network of a file, or its trees."""
     onnx = import_module("onnx")
     try:
         graph = onnx.load(str(path)).graph
@@ -30,6 +31,8 @@ def of_onnx(path: Path) -> FloatNetwork:
     if len(entries) != 1:
         raise ConvertError(f"{path}: has {len(entries)} inputs; one is supported")
     sizes = [size.dim_value for size in entries[0].type.tensor_type.shape.dim[1:]]
+    if any(node.op_type in KINDS for node in graph.node):
+        return TreeFile(onnx, graph, sizes[0] if len(sizes) == 1 else 0)
     read = partial(_read, onnx, graph, entries[0].name)
     return FloatNetwork(read, sizes if sizes and all(sizes) else None)
 
