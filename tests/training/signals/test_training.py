@@ -157,8 +157,8 @@ def test_sounds_end_to_end(tmp_path):
         ({"rate": 50.0}, 8000, "$"),
         ({"rate": None}, 8000, "$"),
         ({"spectrum": "off"}, 8000, "$"),
-        ({"hop": 1999}, 4000, "no spectrum: a hop of 1999 samples .* give --hop 2000"),
-        ({"augment": {"rotate": 0.1}}, 8000, "no spectrum: --augment rotate"),
+        ({"hop": 1999}, 4000, "no spectrum: a hop of 1999 samples .* give a hop of 2000"),
+        ({"augment": {"rotate": 0.1}}, 8000, "no spectrum: augment rotate"),
         ({"augment": {"noise": 0.1}}, 8000, (256, 160)),
         ({"hop": 500}, 1000, (128, 50)),
         ({"hop": 1000}, 2000, (256, 125)),
@@ -187,7 +187,7 @@ def test_only_options_that_are_given_are_refused():
     """Without a budget a hop of 1999 is no error of "spectrum", which nobody asked for."""
     X, y = chirps(24, 0)
     model = Classifier(rate=8000.0, hop=397, n_kernels=8, random_state=0)
-    with pytest.warns(UserWarning, match="no spectrum: a hop of 397 .* give --hop 39"):
+    with pytest.warns(UserWarning, match="no spectrum: a hop of 397 .* give a hop of 39"):
         model.fit(X[:, :1200], y)
 
 

@@ -126,8 +126,7 @@ class Decision(Record):
         """Return whether rows of this novelty look like no class."""
         if self.novelty_threshold is None:
             raise ModelError(
-                "the model has no threshold of novelty; set it with tinykernel calibrate "
-                "--false-alarms"
+                "the model has no threshold of novelty; calibrate it with a rate of false_alarms"
             )
         return np.asarray(novelty > self.novelty_threshold)
 

@@ -84,7 +84,7 @@ def spectrum_for(
     if samples < length or stage.frames(samples) < _FEWEST:
         raise OptionError(
             f"spectrum: a window of {samples} samples has too few segments of {length}; give a "
-            "longer --window, or spectrum=LENGTH/HOP/BANDS with shorter segments"
+            "longer window, or spectrum=LENGTH/HOP/BANDS with shorter segments"
         )
     return stage
 
@@ -118,7 +118,7 @@ def spectrum_of(
         return None, ""
     assert options.rate is not None
     if options.spectrum == "auto" and (options.augment or {}).get("rotate"):
-        return None, "no spectrum: --augment rotate goes with none; leave it out to have one"
+        return None, "no spectrum: augment rotate goes with none; leave it out to have one"
     try:
         stage = spectrum_for(options.spectrum, options.rate, shape[0], options.hop, bands, every)
     except TinykernelError as error:
@@ -149,7 +149,7 @@ def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:
     other = next((n for n in near if _frames_within(shorter, samples, n)), LENGTHS[0])
     raise OptionError(
         f"spectrum: a hop of {hop} samples has no divisor of {LENGTHS[0] // 4} to {shorter[0]}, "
-        f"for the hop of segments; give --hop {other}"
+        f"for the hop of segments; give a hop of {other}"
     )
 
 
