@@ -86,14 +86,15 @@ def convert(
     Parameters
     ----------
     model : fitted model, a Pipeline that ends in one, or the path of a file
-        Of scikit-learn a linear model, a perceptron, a tree, or an ensemble of trees; a model or
-        Booster of LightGBM or XGBoost. Before it may stand scalers, imputers and selections of
-        columns.
+        Of scikit-learn a linear model, a perceptron, a tree, or an ensemble of trees, behind
+        scalers, imputers, encoders and selections of columns; of LightGBM, XGBoost or CatBoost; a
+        Sequential of PyTorch.
     X : array-like, shape (n_rows, n_features), optional
         Raw rows, as the model was trained on. Their type is that of the inputs of the firmware,
         float32 without `X`. Thresholds may equal values in float64 that float32 rounds up, which
         only `X` in float64 keeps on their side. Linear models and networks need them for the ranges
-        of inputs.
+        of inputs. Images have channels first, as the network takes them; those of the result have
+        channels last.
     max_change : float, default=0.005
         Largest share of the rows of `X` whose label may differ; of values, largest mean difference
         over the standard deviation of the values.
