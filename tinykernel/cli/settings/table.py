@@ -136,7 +136,8 @@ _OWN = (
     _data(
         "hop",
         "TIME",
-        "Recordings: time between two decisions. By default half a window, of short clips 0.1 s.",
+        "Recordings: hop. By default half a window. It is the time between two decisions; that of "
+        "short clips is 0.1 s.",
     ),
     _data(
         "rate",
