@@ -19,7 +19,6 @@ from tinykernel.model.answers.events import LARGEST_SUM, NO_EVENT, Events, sums_
 from tinykernel.model.integer import IntegerModel
 from tinykernel.text import count, percent
 
-_SHIFTS = (0, 1, 2, 3, 4)
 _FOLDS = 5
 # Fewer and fewer false alarms are allowed where a threshold is chosen, then thresholds are larger,
 # until groups that it was not chosen on keep the rate.
@@ -215,12 +214,12 @@ def choose_events(
 ) -> EventCalibration:
     """Choose the decay of sums, and thresholds, for most hits at a promised rate.
 
-    The pause is as long as a window. All classes have the same threshold: on few speakers, one of
-    each class learns these speakers. For each decay, hits and false alarms are counted on other
-    groups: each fold of groups is judged with the threshold of the others. The least threshold
-    whose upper bound keeps the rate is taken, and of all decays the one with most hits. The model
-    gets the threshold chosen in the same way on all groups. Raises TinykernelError if no candidate
-    keeps the rate.
+    The pause is as long as a window, and sums remember a quarter of it to twice as much. All
+    classes have the same threshold: on few speakers, one of each class learns these speakers. For
+    each decay, hits and false alarms are counted on other groups: each fold of groups is judged
+    with the threshold of the others. The least threshold whose upper bound keeps the rate is taken,
+    and of all decays the one with most hits. The model gets the threshold chosen in the same way on
+    all groups. Raises TinykernelError if no candidate keeps the rate.
     """
     hours = hours_of(streams)
     if most_often(0, hours, confidence) > an_hour:
@@ -236,7 +235,7 @@ def choose_events(
     numbers = dict.fromkeys(int(allowed * _FEWER**n) for n in range(_TRIED))
     steps = [(n, 1.0) for n in numbers] + [(0, factor) for factor in _FACTORS]
     best: EventCalibration | None = None
-    for shift in _SHIFTS:
+    for shift in _shifts(pause):
         trial = _DecayedStreams(streams, silent, shift, pause)
         folds, every = trial.folds(), trial.thresholds(allowed, ())
         of_folds = [trial.thresholds(allowed, fold) for fold in folds]
@@ -258,6 +257,15 @@ def choose_events(
             "larger rate"
         )
     return best
+
+
+def _shifts(pause: int) -> list[int]:
+    """Return the shifts of sums that remember a quarter of a window to two windows.
+
+    >>> _shifts(2), _shifts(13)
+    ([0, 1, 2], [2, 3, 4])
+    """
+    return [shift for shift in range(16) if pause <= 4 << shift and 1 << shift <= 2 * pause]
 
 
 def with_threshold(
