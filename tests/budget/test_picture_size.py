@@ -70,7 +70,9 @@ def test_the_only_size_within_the_budget_is_taken(trained):
 
 
 def test_what_decides_nothing_leaves_the_usual_size(trained):
-    """Few pictures, a single size, and trainings that learned nothing."""
+    """Few pictures, little time, a single size, and trainings that learned nothing."""
+    assert choose_side(IMAGES, LABELS, (16, 24), 24, max_time=60.0) == (24, "")
+    assert trained.sides == []
     assert choose_side(IMAGES[:150], LABELS[:150], (16, 24), 24) == (24, "")
     assert choose_side(IMAGES, LABELS, (16,), 16) == (16, "")
     trained.least = 99

@@ -22,6 +22,8 @@ from tinykernel.training.trainset import class_weights
 _FEWEST_PICTURES, _MOST_PICTURES, _EPOCHS = 200, 1200, 16
 _HELD_OUT = 0.25
 _SHARE_OF_TIME = 0.06  # of a training with a time limit, for each size.
+# With less time, in seconds, short trainings would leave too little for the final one.
+_SHORTEST = 120.0
 
 
 def choose_side(
@@ -39,11 +41,12 @@ def choose_side(
     `images` has the shape (n, side, side, channels), with the largest of the sides, which rise.
     `training` are the arguments of `train`, `max_time` in seconds. The usual side and the one below
     are compared first; then larger ones while they do better, else smaller ones while they do not
-    do worse. It is the usual one, without a reason, where pictures are too few, or no size does
-    better than chance.
+    do worse. It is the usual one, without a reason, where pictures or seconds are too few, or no
+    size does better than chance.
     """
     used = np.sort(np.random.default_rng([seed, 5]).permutation(len(images))[:_MOST_PICTURES])
-    if len(used) < _FEWEST_PICTURES or len(sides) < 2:
+    limit = training.get("max_time")
+    if len(used) < _FEWEST_PICTURES or len(sides) < 2 or (limit or np.inf) < _SHORTEST:
         return usual, ""
     labels, codes = np.unique(y[used], return_inverse=True)
     part = None if groups is None else np.asarray(groups)[used]
@@ -54,8 +57,8 @@ def choose_side(
     except TinykernelError:
         return usual, ""  # a class or a group has too few pictures
     options = training | {"effort": "quick", "link": False, "random_state": seed}
-    if training.get("max_time") is not None:
-        options["max_time"] *= _SHARE_OF_TIME
+    if limit is not None:
+        options["max_time"] = limit * _SHARE_OF_TIME
     options["epochs"] = min(_EPOCHS, training.get("epochs") or _EPOCHS)
     trials = _Trials(images[used], y[used], codes, part, out, weight, options)
     at = max(1, sides.index(usual))
