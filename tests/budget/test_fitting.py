@@ -2,6 +2,7 @@
 
 import re
 import sys
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tinykernel.budget import fitting
 from tinykernel.codegen.plan import pack
 from tinykernel.codegen.targets import TARGETS
 from tinykernel.errors import BudgetError, OptionError
+from tinykernel.kinds import selection
 from tinykernel.measure.capacity import needed_bytes, refuse_less_than_code
 from tinykernel.model.stages import Components, Convolutions
 from tinykernel.papers import PaperClassifier
@@ -132,6 +134,17 @@ def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
     with pytest.warns(UserWarning, match="its size is an estimate"):
         found = train(*blobs(60, 0), budget="3KB", **QUICK)
     assert found.memory.source == "estimate"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_ctrl_c_costs_no_more_than_a_remark(monkeypatch, first):
+    """A training that Ctrl-C ended tries no single tree; Ctrl-C during that keeps the model."""
+    asked = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr(fitting, "single_tree", asked)
+    if first:
+        monkeypatch.setattr(selection._Race, "run", Mock(side_effect=KeyboardInterrupt))
+    found = train(*blobs(60, 0), budget="3KB", link=False, **QUICK)
+    assert (asked.called, found.smaller) == (not first, "")
 
 
 @pytest.mark.parametrize(

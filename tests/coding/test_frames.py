@@ -112,6 +112,11 @@ def test_a_coding_is_that_of_the_training_rows(require_tool):
     scores = cross_val_score(TernaryKernelClassifier(**_SMALL), gap, y, error_score="raise")
     assert np.isfinite(scores).all()
     refused(DataError, classifier.predict, X.assign(b="x"))
+    watch = NoveltyDetector().fit(X)  # has no coding, so that it takes numbers alone
+    for wrong in (X.assign(b="x"), gap):
+        assert "'b' holds text or lacks values; give numbers" in refused(
+            DataError, watch.predict, wrong
+        )
 
 
 def numbered(pd, n=60):

@@ -292,7 +292,10 @@ def _learned(
     is_whole = not (selection.interrupted or result.history.interrupted)
     if problem.pace.is_limiting and is_whole:
         estimator.effort = str(problem.pace.effort)
-    return trainings, single_tree(selection.spec, problem, result.machine)
+    smaller = ""
+    with suppress(KeyboardInterrupt):  # The model is there, and this says only more about it.
+        smaller = single_tree(selection.spec, problem, result.machine) if is_whole else ""
+    return trainings, smaller
 
 
 def _in_numbers(

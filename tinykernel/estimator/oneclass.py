@@ -201,7 +201,7 @@ class NoveltyDetector(OutlierMixin, MachineEstimator):
 
         `X` is as in `fit`.
         """
-        rows = self._checked_rows(X)
+        rows = self._checked_rows(uncoded(X))
         return -novelty_of(self.machine_, rows).astype(np.float64)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:

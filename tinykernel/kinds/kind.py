@@ -68,7 +68,7 @@ class Kind(ABC, Generic[SpecT]):
         """Return why the kind is not for a problem, in words for the user; "" if it is."""
         sides = None if problem.shape is None else len(problem.shape)
         takes = [INPUTS[n] for n, kinds in KINDS_OF_SIDES.items() if self.name in kinds]
-        return "" if INPUTS[sides] in takes else f"{self.name} are for {' and '.join(takes)}"
+        return "" if INPUTS[sides] in takes else f"only for {' and '.join(takes)}"
 
     @abstractmethod
     def specs(self, problem: Problem) -> Sequence[SpecT]:
