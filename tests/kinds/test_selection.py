@@ -9,14 +9,18 @@ from tests.refusals import refused
 from tinykernel import train
 from tinykernel.errors import BudgetError, OptionError
 from tinykernel.kinds import KINDS, Problem, kinds_for
+from tinykernel.kinds.chains import ChannelsSpec
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec
 from tinykernel.kinds.selection import select
+from tinykernel.kinds.separable import SeparableKind
 from tinykernel.kinds.trees import TreesKind, TreesSpec, single_tree
 from tinykernel.measure.limits import parse_limits
 from tinykernel.model.readouts.linear import Linear
 from tinykernel.model.stages.components import Components
 from tinykernel.reporting.facts import trials_in_rows
 from tinykernel.training.choice import Candidate
+from tinykernel.training.folds import Fold
+from tinykernel.training.images.training import PreparedImages
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.forest import TreeOptions
 from tinykernel.training.readouts.trees import TreeTrial
@@ -164,6 +168,26 @@ def test_little_effort_keeps_the_kinds():
     only = Scripted("only", 2, [0.5], 0.4)
     assert select(problem_of(effort="quick"), [only]).summary() == {}
     assert only.calls == []
+
+
+def test_convolutions_take_the_threads_of_each_training(monkeypatch):
+    """Those that are compared side by side have one each, the delivered one has all."""
+    X, threads = np.random.default_rng(0).integers(0, 256, (40, 144), np.uint8), []
+    data = prepare(X, np.arange(40) % 2 > 0)[1]
+    options = TrainerOptions(random_state=0, n_jobs=3, image_shape=(12, 12))
+    problem, spec = Problem(data, options, (12, 12, 1)), ChannelsSpec(4, is_separable=True)
+
+    def noted(prepared, *arguments):
+        threads.append((prepared.plan(spec, 40).linear.n_threads, id(prepared.rows)))
+        return np.zeros((20, 1), np.float32)
+
+    monkeypatch.setattr(PreparedImages, "decisions", noted)
+    monkeypatch.setattr(PreparedImages, "fit", noted)
+    fold = Fold(np.arange(20), np.arange(20, 40))
+    SeparableKind().judge(spec, problem.alone(), fold, 1.0)
+    SeparableKind().fit(spec, problem)
+    (first, rows), (last, same_rows) = threads
+    assert (first, last, rows) == (1, 3, same_rows)
 
 
 def test_every_kind_says_in_words_why_it_does_not_apply():

@@ -51,23 +51,31 @@ class ConvolutionsKind(Kind[ChannelsSpec]):
 
     def skeleton(self, spec: ChannelsSpec, problem: Problem) -> IntegerModel:
         """Return convolutions of random values."""
-        few = problem.once(Problem.few).once(_prepared, None)
+        few = _prepared(problem.once(Problem.few), None)
         return few.model(few.learner(spec))
 
     def judge(self, spec: ChannelsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
-        decisions = problem.once(_prepared, None).decisions(spec, fold, share)
+        decisions = _prepared(problem, None).decisions(spec, fold, share)
         return candidate_of(spec, decisions, problem, fold, temperatures=WIDE_TEMPERATURES)
 
     def epochs(self, spec: ChannelsSpec, problem: Problem) -> int:
-        return problem.once(_prepared, problem.options.validation_fraction).epochs(spec)
+        return _prepared(problem, problem.options.validation_fraction).epochs(spec)
 
     def fit(self, spec: ChannelsSpec, problem: Problem) -> TrainingResult:
-        prepared = problem.once(_prepared, problem.options.validation_fraction)
+        prepared = _prepared(problem, problem.options.validation_fraction)
         return prepared.fit(spec, problem.pace.effort.final)
 
 
 def _prepared(problem: Problem, validation_fraction: float | None) -> PreparedConvolutions:
-    """Return images, or the spectra of signals, with a share held out to choose the best epoch."""
+    """Return images, or the spectra of signals, with a share held out to choose the best epoch.
+
+    They are computed once, also for trainings with other numbers of threads.
+    """
+    options = replace(problem.options, validation_fraction=validation_fraction)
+    return replace(problem.once(_split, validation_fraction), options=options)
+
+
+def _split(problem: Problem, validation_fraction: float | None) -> PreparedConvolutions:
     assert problem.shape is not None
     kind = PreparedImages if len(problem.shape) == 3 else PreparedPlanes
     options = replace(problem.options, validation_fraction=validation_fraction)
