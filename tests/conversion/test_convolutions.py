@@ -36,6 +36,7 @@ TWICE = [conv(drawn(24, 24, 1, 1)), RELU, pool("AvgPool", 2)]
 CHAIN = [conv(drawn(8, 1, 3, 3)), normalized(ONES, SOME, SOME, ONES, 2), RELU, pool("MaxPool", 2)]
 AGAIN = [conv(drawn(8, 1, 3, 3), groups=8), RELU]
 HALF = [pool("AvgPool", 2), conv(drawn(4, 1, 3, 3)), RELU, conv(drawn(6, 4, 3, 3)), RELU]
+SIDE_BY_SIDE = {"kernel_size": 2, "stride": 2, "padding": 0}
 #: Modules before the last layer, the values that they make, the stages, and the labels to change.
 NETWORKS = {
     "blocks": ([sequential(*BLOCKS), MEAN], 24, "separable", 0.15),
@@ -81,6 +82,15 @@ def test_signals_become_dense_layers():
     rows = X[:20].transpose(0, 2, 1).reshape(20, -1)
     assert tinykernel.verify(model, rows).differences == 0
     assert change_of(network, model, X).share <= 0.02
+
+
+@pytest.mark.parametrize("axes", [(1, 2), (1, 3)])
+def test_images_of_one_row_or_column_become_dense_layers(axes):
+    """No stage of images takes them; zeros are around."""
+    X = np.expand_dims(DIGITS[:300, 24:32], axes).astype(np.uint8)
+    modules = [conv(drawn(4, 1, 3, 3), padding=1), RELU, MEAN, FLATTEN, linear(drawn(3, 4))]
+    model = convert(sequential(*modules), X, task="values", max_change=0.1)
+    assert [stage.KIND for stage in model.stages] == ["levels", "dense", "scale"]
 
 
 def slow(x, kernel, bias, stride, padding, groups):
@@ -163,6 +173,10 @@ def test_rounded_weights_are_never_worse_than_the_nearest(seed, n, most):
         ([conv(drawn(4, 2, 3, 3))], r"module 0 \(Conv2d\) takes values of another shape"),
         ([conv(drawn(4, 1, 3, 3)), RELU, pool("MaxPool", 3)], "only the largest of 2 x 2"),
         ([conv(drawn(4, 1, 3, 3), dilation=(2, 2))], "with these options"),
+        (
+            [conv(drawn(4, 1, 3, 3)), module("AvgPool2d", **SIDE_BY_SIDE, divisor_override=1)],
+            "with these options",
+        ),
         ([conv(drawn(4, 1, 3, 3)), RELU], "ends with an image|without weights"),
     ],
 )

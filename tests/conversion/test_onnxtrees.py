@@ -70,6 +70,21 @@ def test_trees_of_a_file_are_exact(load, tmp_path, require_tool):
         assert change_of(file, converted, rows).differing == 0
     else:
         assert np.abs(converted.predict(rows) - forest.predict(rows)).max() < 1e-2
-    scaler = helper.make_node("Scaler", ["x"], ["s"], domain="ai.onnx.ml", offset=[0.0])
-    save([scaler, helper.make_node(name, ["s"], outputs, domain="ai.onnx.ml", **options)])
-    refused_for("Scaler beside trees", convert, file)
+    ml, shapes = (
+        {"domain": "ai.onnx.ml"},
+        {"nodes_values_as_tensor": helper.make_tensor("v", 1, [], [0])},
+    )
+    for before, more, text in [
+        (helper.make_node("Scaler", ["x"], ["s"], offset=[0.0], **ml), {}, "Scaler beside trees"),
+        (helper.make_node("Normalizer", ["x"], ["s"], norm="L2", **ml), {}, "Normalizer beside"),
+        (helper.make_node("Cast", ["x"], ["s"], to=onnx.TensorProto.INT32), {}, "Cast beside"),
+        (helper.make_node("Identity", ["x"], ["s"]), shapes, "trees of ONNX in float64"),
+        (helper.make_node("Identity", ["x"], ["s"]), {}, ""),
+    ]:
+        save([before, helper.make_node(name, ["s"], outputs, **ml, **options, **more)])
+        if text:
+            refused_for(text, convert, file)
+    assert np.array_equal(convert(file).predict(rows[:200]), converted.predict(rows[:200]))
+    if not is_class:
+        save([helper.make_node(name, ["x"], outputs, post_transform="LOGISTIC", **ml, **options)])
+        refused_for("values of trees after LOGISTIC", convert, file)

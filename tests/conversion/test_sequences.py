@@ -113,6 +113,14 @@ def test_a_file_of_onnx_is_its_layers(digits, tmp_path, require_tool):
     save([*nodes[:2], helper.make_node("Tanh", ["h"], ["r"]), *nodes[3:]])
     with pytest.raises(ConvertError, match=r"node 2 \(Tanh\) is not supported"):
         convert(file, X)
+    cast = helper.make_node("Cast", ["h"], ["r"], to=onnx.TensorProto.INT32)
+    save([*nodes[:2], cast, *nodes[3:]])
+    with pytest.raises(ConvertError, match=r"node 2 \(Cast\) to whole numbers is not supported"):
+        convert(file, X)
+    behind = helper.make_node("Mul", ["y", "sixteen"], ["z"])
+    save([*nodes[:4], helper.make_node("Add", ["m", "c"], ["y"]), behind])
+    with pytest.raises(ConvertError, match=r"node 5 \(Mul\) gives 'z', which is no output"):
+        convert(file, X)
     save([*nodes[:3], helper.make_node("Gemm", ["h", "v"], ["m"]), *nodes[4:]])
     with pytest.raises(ConvertError, match=r"node 3 \(Gemm\) does not read the output"):
         convert(file, X)

@@ -49,6 +49,7 @@ def test_a_constant_past_is_the_unit(level, shift, seed):
         ([1, 2], {"how": "mean"}, "how: 'mean'; give"),
         ([0.5, 2], {}, "numbers: float64 of shape"),
         ([65536], {}, "numbers: int64 of shape"),
+        (np.array([-(2**31)], np.int32), {}, "numbers: int32 of shape"),
         ([1, 2], {"groups": [0]}, "groups: shape"),
     ],
 )

@@ -11,19 +11,36 @@ from tinykernel.errors import ConvertError
 
 KINDS = ("TreeEnsembleClassifier", "TreeEnsembleRegressor")
 _BELOW = {"BRANCH_LEQ": np.less_equal, "BRANCH_LT": np.less}
-_BEHIND = ("ZipMap", "Cast", "Identity", "Normalizer", "Reshape")
+#: Of labels and shares. Identity, Reshape and a Cast to float32 change no value.
+_BEHIND = ("ZipMap", "Cast", "Normalizer")
+
+
+def _options_of_trees(onnx: Any, graph: Any, entry: str) -> dict[str, Any]:
+    """Return the attributes of the one node of trees, which reads the input as it is."""
+    same, ensembles, others = {entry}, list[dict[str, Any]](), list[str]()
+    get = onnx.helper.get_attribute_value
+    for node in graph.node:
+        kind, of = node.op_type, {item.name: get(item) for item in node.attribute}
+        is_same = kind in ("Identity", "Reshape") or of.get("to") == onnx.TensorProto.FLOAT
+        if kind in KINDS and node.input[0] in same:
+            ensembles.append(of)
+        elif is_same:
+            same |= set(node.output) if node.input[0] in same else set()
+        elif kind not in _BEHIND or not ensembles or "target_ids" in ensembles[0]:
+            others.append(kind)
+    if others or len(ensembles) != 1:
+        names = ", ".join(kind for kind in others if kind not in KINDS)
+        raise ConvertError(f"convert: {names or 'two ensembles'} beside trees: not supported")
+    if any(name.endswith("_as_tensor") for name in ensembles[0]):
+        raise ConvertError("convert: trees of ONNX in float64 are not supported; write float32")
+    return ensembles[0]
 
 
 class TreeFile:
     """The trees of a graph; what `convert` takes."""
 
-    def __init__(self, onnx: Any, graph: Any, n_inputs: int) -> None:
-        nodes = [node for node in graph.node if node.op_type not in _BEHIND]
-        if len(nodes) != 1:
-            names = ", ".join(node.op_type for node in nodes if node.op_type not in KINDS)
-            raise ConvertError(f"convert: {names or 'two ensembles'} beside trees: not supported")
-        get = onnx.helper.get_attribute_value
-        self._of: dict[str, Any] = {item.name: get(item) for item in nodes[0].attribute}
+    def __init__(self, onnx: Any, graph: Any, entry: str, n_inputs: int) -> None:
+        self._of = _options_of_trees(onnx, graph, entry)
         modes = {mode.decode() for mode in self._of["nodes_modes"]} - {"LEAF"}
         labels = self._of.get("classlabels_strings") or self._of.get("classlabels_int64s")
         average = self._of.get("aggregate_function", b"SUM")
@@ -32,6 +49,9 @@ class TreeFile:
                 f"convert: trees of ONNX with {', '.join(sorted(modes))} and "
                 f"{average.decode()} of leaves are not supported"
             )
+        after = self._of.get("post_transform", b"NONE")
+        if not labels and after != b"NONE":  # of classes, the order stays
+            raise ConvertError(f"convert: values of trees after {after.decode()} are not supported")
         self.n_features_in_ = n_inputs or 1 + max(self._of["nodes_featureids"])
         self.below = _BELOW[modes.pop() if modes else "BRANCH_LEQ"]
         self.kind = "class" if labels else "target"

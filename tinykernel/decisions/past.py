@@ -59,7 +59,8 @@ def relative(
         raise OptionError(f"n: {n}; give 2, 4, 8, ... or {1 << _MOST_SHIFT}")
     if how not in ("over", "less"):
         raise OptionError(f"how: {how!r}; give 'over' or 'less'")
-    if x.ndim not in (1, 2) or x.dtype.kind not in "iu" or np.abs(x).max(initial=0) > _LARGEST:
+    is_whole = x.ndim in (1, 2) and x.dtype.kind in "iu"
+    if not is_whole or x.min(initial=0) < -_LARGEST or x.max(initial=0) > _LARGEST:
         raise ShapeError(
             f"numbers: {x.dtype} of shape {x.shape}; give a row or rows of integers, "
             f"{-_LARGEST} to {_LARGEST}"

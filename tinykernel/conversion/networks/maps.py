@@ -40,9 +40,11 @@ class Maps:
 
 def maps_of(steps: list[Step], shape: Shape, rows: NDArray[np.generic]) -> Maps | None:
     """Return the first steps as a stage; None if there is none."""
+    if min(shape[:2]) < 2:  # the stages take images
+        return None
     # Zeros around an image are its level 0.
     is_positive, maps = bool(np.min(rows) >= 0), None
-    if is_positive and shape[1] > 1:
+    if is_positive:
         maps = _separable_of(steps, shape)
     return _chains_of(steps, shape, is_positive) if maps is None and shape[2] == 1 else maps
 

@@ -16,6 +16,7 @@ from tinykernel.errors import ConvertError, FormatError
 _LABELLING = {"ArgMax", "ZipMap", "ArrayFeatureExtractor", "Reshape", "Identity", "Cast"}
 _SHAPES = ("Shape", "Gather", "Unsqueeze", "Concat", "Slice")
 _MAPS = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean")
+_FLOATS = ("FLOAT", "DOUBLE", "FLOAT16")
 _SUMS = ("Gemm", "MatMul", "BatchNormalization", "Add", "Sub", "Mul", "Div")
 
 
@@ -32,7 +33,7 @@ def of_onnx(path: Path) -> FloatNetwork | TreeFile:
         raise ConvertError(f"{path}: has {len(entries)} inputs; one is supported")
     sizes = [size.dim_value for size in entries[0].type.tensor_type.shape.dim[1:]]
     if any(node.op_type in KINDS for node in graph.node):
-        return TreeFile(onnx, graph, sizes[0] if len(sizes) == 1 else 0)
+        return TreeFile(onnx, graph, entries[0].name, sizes[0] if len(sizes) == 1 else 0)
     read = partial(_read, onnx, graph, entries[0].name)
     return FloatNetwork(read, sizes if sizes and all(sizes) else None)
 
@@ -67,6 +68,8 @@ def _read(onnx: Any, graph: Any, value: str, network: FloatNetwork) -> None:
         if [name for name in node.input if name and name not in {*numbers, *shapes}] != [value]:
             raise ConvertError(f"convert: {place} does not read the output of the node before it")
         constants = [numbers[name] for name in node.input if name in numbers]
+        if node.op_type == "Cast" and onnx.TensorProto.DataType.Name(options["to"]) not in _FLOATS:
+            raise ConvertError(f"convert: {place} to whole numbers is not supported")
         if node.op_type in ("Flatten", "Squeeze", "Reshape"):
             if node.op_type == "Reshape" and constants and constants[0].size > 2:
                 raise ConvertError(f"convert: {place} is supported to rows of a table only")
@@ -79,6 +82,9 @@ def _read(onnx: Any, graph: Any, value: str, network: FloatNetwork) -> None:
         else:
             network.add(place, node.op_type)
         value = node.output[0]
+    outputs = {item.name for item in graph.output}
+    if not network.end and value not in outputs:
+        raise ConvertError(f"convert: {place} gives {value!r}, which is no output of the network")
 
 
 def _add_map(
@@ -99,7 +105,7 @@ def _add_map(
     is_usual &= not options.get("ceil_mode", 0) and {*options.get("dilations", [1])} == {1}
     if kind == "ReduceMean":
         axes = options.get("axes", constants[0].astype(int).tolist() if constants else [])
-        is_usual = sorted(axis % 4 for axis in axes) == [2, 3]
+        is_usual = network.shape[1] > 1 and sorted(axis % 4 for axis in axes) == [2, 3]
     elif kind in ("MaxPool", "AveragePool"):
         is_usual &= steps == list(size or ()) and not any(pads)
     if not is_usual or sides > 2:
@@ -128,7 +134,7 @@ def _add_sums(
         network.add_dense(place, weights, bias)
     elif kind == "MatMul" and is_first and first.ndim == 2:
         network.add_dense(place, first.T, 0.0)
-    elif kind == "BatchNormalization" and len(constants) == 4:
+    elif kind == "BatchNormalization" and len(constants) == 4 and not options.get("training_mode"):
         network.add_normalization(place, constants, options.get("epsilon", 1e-5))
     elif kind in ("Mul", "Div") and of_rows and (is_first or kind == "Mul"):
         network.add_line(place, first if kind == "Mul" else 1 / first, 0.0)

@@ -44,9 +44,9 @@ def _add_map(network: FloatNetwork, place: str, kind: str, module: Any, sides: i
         value = getattr(module, name)
         return list(value) if isinstance(value, tuple | list) else [value] * sides
 
-    options = ("dilation", 1), ("padding_mode", "zeros"), ("ceil_mode", False)
+    options = {"dilation": 1, "padding_mode": "zeros", "ceil_mode": False, "divisor_override": None}
     is_usual = all(
-        getattr(module, name, usual) in (usual, (usual,) * sides) for name, usual in options
+        getattr(module, name, usual) in (usual, (usual,) * sides) for name, usual in options.items()
     )
     if kind == "Conv":
         is_usual &= not isinstance(module.padding, str)
