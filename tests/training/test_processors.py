@@ -149,7 +149,7 @@ def test_compiled_functions_round_alike_on_every_processor() -> None:
         assert not re.search(r"fastmath|parallel=True|\bfma\b|contract\(", text), path
         for node in ast.walk(ast.parse(text)):
             marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", ())]
-            if any(re.search("njit|inlined$|^intrinsic$", mark) for mark in marks):
+            if any(re.search(r"njit|inlined$|^part\(|^intrinsic$", mark) for mark in marks):
                 compiled.add(node.name)
                 if marks != ["intrinsic"]:
                     used += [part for line in node.body for part in ast.walk(line)]
