@@ -9,6 +9,7 @@ from tests.firmware.local_models import SIGNALS
 from tests.refusals import refused
 from tinykernel.decisions.events import Stream, choose_events, judged, most_often, spread
 from tinykernel.errors import RowsError
+from tinykernel.evaluation.events import curve_in_words, evaluate_events
 from tinykernel.model.answers.events import Events
 
 SECOND = 10
@@ -61,6 +62,16 @@ def test_thresholds_keep_a_rate():
     assert chosen.model.events.thresholds[0] == 0
     assert 9 < chosen.model.events.thresholds[1] <= 40
     refused(RowsError, choose_events, model, [stream], [0], 2.0, 0.95)
+
+
+def test_hits_of_recordings_without_events_are_unknown():
+    """They count as neither hit nor missed, and a remark says so."""
+    n = 3600
+    stream = replace(_stream(np.zeros(n, int).tolist(), []), second=1)
+    chosen = choose_events(SIGNALS["events"](), [stream], [0], 4.0, 0.8)
+    assert "how many are hit is unknown" in chosen.remarks[-1]
+    rows = curve_in_words(evaluate_events(chosen.model, [stream]))
+    assert {missed for _, missed, _ in rows} == {"-"}
 
 
 def test_thresholds_held_for_the_speakers_that_chose_them_only():

@@ -216,6 +216,7 @@ def test_misses_are_drawn_where_a_calibration_kept_them() -> None:
     assert found.points == ((0.0, 0.9), (0.5, 0.5), (1.0, 0.1))
     for damaged in (None, {}, {"curve": 1}, {"curve": [1]}, {"curve": [{"missed": "x"}]}):
         assert misses_of({"events": damaged}) is None
+    assert misses_of({"events": {"events": 0, "curve": curve}}) is None
 
 
 def test_coverage() -> None:

@@ -179,7 +179,10 @@ class EventCalibration:
     @property
     def remarks(self) -> tuple[str, ...]:
         """The cautions, and what to try where few events are hit."""
-        hits = float(self.heard.hit.mean()) if self.heard.hit.size else 1.0
+        if not self.heard.hit.size:
+            unknown = "no event of a class is in the recordings: how many are hit is unknown"
+            return *self.cautions, f"{unknown}; give recordings with labelled events, too"
+        hits = float(self.heard.hit.mean())
         if hits >= _FEW_HITS:
             return self.cautions
         return (

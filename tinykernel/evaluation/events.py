@@ -287,7 +287,7 @@ def curve_in_words(result: EventEvaluation | EventCalibration) -> list[tuple[str
     """Return threshold, misses and false alarms an hour, without rows that repeat figures."""
     rows: dict[tuple[str, str], str] = {}
     for factor, threshold, missed, rate in result.curve:
-        figures = f"{100 * missed:.1f} %", f"{rate:.3g}"
+        figures = f"{100 * missed:.1f} %" if result.heard.hit.size else "-", f"{rate:.3g}"
         if factor == 1 or figures not in rows:
             rows[figures] = f"{threshold}{' (chosen)' * (factor == 1)}"
     return [(threshold, *figures) for figures, threshold in rows.items()]

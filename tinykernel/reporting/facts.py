@@ -54,9 +54,9 @@ def reliability_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Curve | N
 
 
 def misses_of(about: Mapping[str, Any]) -> Curve | None:
-    """Return misses against false alarms, where a calibration of events recorded them."""
+    """Return misses against false alarms, where a calibration on some events recorded them."""
     events = about.get("events")
-    rows = events.get("curve") if isinstance(events, Mapping) else None
+    rows = events.get("curve") if isinstance(events, Mapping) and events.get("events", 1) else None
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         return None
     pairs = [(row.get("false_alarms_an_hour"), row.get("missed")) for row in rows]
