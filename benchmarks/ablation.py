@@ -131,8 +131,8 @@ def learner_of(
         kind = layout_of(recipe.layout).diagonal_kind
         return Arithmetic(transform.unit, choose_schedules(*parts, kind)[1])
 
-    learned = data.targets()[rows], data.weight[rows], data.truth[rows]
-    mixed = MixedRows(transform.mixed(data.X[rows]), *learned)
+    raw, learned = data.X[rows], (data.targets()[rows], data.weight[rows], data.truth[rows])
+    mixed = MixedRows(transform.mixed(raw), *learned, transform.scaler.quantize(raw))
     return FixedLearner(mixed, recipe, arithmetic if exact else None)
 
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -60,7 +60,7 @@ class MixedRows:
     targets: _Floats  # (n, n_outputs): values, or probabilities (of the second of two classes).
     weight: _Floats  # (n,), of mean 1.
     truth: NDArray[Any]  # (n,) codes of the labels, or the targets of values.
-    inputs: NDArray[Any] = field(default_factory=lambda: _NO_INPUTS)  # (n, n_features): quantized.
+    inputs: NDArray[Any]  # (n, n_features): quantized.
 
     def of(self, rows: NDArray[Any]) -> "MixedRows":
         """Return some of the rows."""
