@@ -103,6 +103,8 @@ def test_labels_of_few_groups_are_named():
     labels, groups = np.repeat(["S", "N"], [sum(sizes), 630]), np.repeat(np.arange(21), sizes)
     (line,) = from_few_groups(labels, np.append(groups, np.arange(630) % 21))
     assert line.startswith("86 % of the rows of 'S' come from 5 of 21 groups: ")
+    for train in ((X, labels[:9]), (X, labels, few[:9])):
+        refused_for("rows", evaluate, machine, X[:9], labels[:9], train=train)
 
 
 @pytest.mark.parametrize("few", [0, 2])

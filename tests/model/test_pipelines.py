@@ -71,6 +71,8 @@ def test_numbers_that_encode_themselves_are_folded():
     halves[:28] = np.resize(np.arange(2, 9) / 2, (4, 28)).T
     whole = pipeline(OrdinalEncoder()).fit(halves, Y)
     assert np.array_equal(quantize(whole).predict(halves), whole.predict(halves))
+    uneven = pipeline(OrdinalEncoder()).fit(1e-10 * halves**2, Y)
+    assert "(OrdinalEncoder) cannot be folded" in refused(ConvertError, quantize, uneven)
     filled = pipeline(SimpleImputer(strategy="median")).fit(np.where(X > 6.5, np.nan, X), Y)
     assert np.array_equal(quantize(filled).predict(X), filled.predict(X))
 
@@ -81,6 +83,7 @@ def test_steps_that_cannot_be_folded():
         (PCA(2), "the step 'pca' (PCA) cannot be folded"),
         (MinMaxScaler(clip=True), "(MinMaxScaler with clip=True)"),
         (SimpleImputer(add_indicator=True), "(SimpleImputer) cannot be folded"),
+        (SimpleImputer(missing_values=5.0), "(SimpleImputer) cannot be folded"),
         (OrdinalEncoder(), "(OrdinalEncoder) cannot be folded; leave it out: columns of text"),
         (
             ColumnTransformer([("reduce", PCA(1), [0, 1])], remainder="passthrough"),

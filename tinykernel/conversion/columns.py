@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tinykernel.conversion.steps import StepColumn, followed
 from tinykernel.errors import ConvertError, DataError, ShapeError
+from tinykernel.model.quantization.pipelines import gaps_are_nan
 from tinykernel.model.quantization.scaling import raw_dtype_of
 from tinykernel.model.stages.scale import Scale, order_of
 
@@ -153,8 +154,7 @@ class ModelColumns:
     def lines(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return slope and offset of each column as a function of its input; else refuse it."""
         for step in self.steps:
-            gap = getattr(step, "missing_values", np.nan)  # of an imputer
-            if getattr(step, "clip", False) or not (isinstance(gap, float) and np.isnan(gap)):
+            if getattr(step, "clip", False) or not gaps_are_nan(step):
                 raise ConvertError(
                     f"convert: a {type(step).__name__} before weights is supported only without "
                     "clip, and with missing_values=NaN"

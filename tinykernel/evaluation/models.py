@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.coding.frames import in_numbers
 from tinykernel.data.ranges import outside
 from tinykernel.decisions.figures import decision_figures
+from tinykernel.errors import ShapeError
 from tinykernel.evaluation import figures
 from tinykernel.evaluation.baselines import label_baselines, value_baselines
 from tinykernel.evaluation.cautions import cautions, far_groups, from_few_groups
@@ -94,6 +95,8 @@ def evaluate(
     judged = replace(judged, cautions=doubts)
     if train is None:
         return judged
+    if len(train) not in (2, 3) or np.shape(train[1]) != np.shape(train[0])[:1]:
+        raise ShapeError("train: give (X, y) or (X, y, groups), of as many labels as rows")
     train = in_numbers(model, train[0]), *train[1:]
     return with_baselines(judged, integer, X, y, train, groups=group, class_weight=class_weight)
 
@@ -121,8 +124,9 @@ def with_baselines(
     baselines = label_baselines((simple, truth), (tested, y), model.predict(X), **options)
     is_table, names = model.input.is_table, model.feature_names
     doubts = cautions(judged, rows, truth, X, names=names, samples=not is_table)
-    for group in train[2:]:
-        doubts += from_few_groups(truth, np.asarray(group), "training ")
+    of_train = as_groups(train[2], len(truth)) if len(train) > 2 else None
+    if of_train is not None:
+        doubts += from_few_groups(truth, of_train, "training ")
     return replace(judged, baselines=view.named(baselines), cautions=(*judged.cautions, *doubts))
 
 

@@ -136,7 +136,7 @@ def _followed(line: _Line, place: str, step: Any) -> _Line:
         return line.then(step.get_support(indices=True))
     if kind == "ColumnTransformer":
         return _columns(line, place, step)
-    if kind == "SimpleImputer" and not step.add_indicator:
+    if kind == "SimpleImputer" and not step.add_indicator and gaps_are_nan(step):
         filled = step.statistics_
         if filled.dtype.kind in "fiu" and np.all(np.isfinite(filled)):
             return line  # the firmware takes rows that lack nothing
@@ -152,11 +152,17 @@ def _followed(line: _Line, place: str, step: Any) -> _Line:
     raise ConvertError(f"{place} ({kind}{reason}) cannot be folded; use {_FOLDED}")
 
 
+def gaps_are_nan(step: Any) -> bool:
+    """Whether a step fills NaN, if it fills anything; other numbers are values in the firmware."""
+    gap = getattr(step, "missing_values", np.nan)
+    return isinstance(gap, float) and bool(np.isnan(gap))
+
+
 def _is_even(categories: NDArray[Any]) -> bool:
     """Whether the position of a number in categories is a line through them."""
     if categories.dtype.kind not in "fiu" or not np.all(np.isfinite(categories)):
         return False
-    return bool(np.allclose(np.diff(categories, 2), 0))
+    return bool(np.allclose(np.diff(categories, 2), 0, atol=1e-6 * np.ptp(categories)))
 
 
 def _evenly(categories: NDArray[Any]) -> tuple[float, float]:
