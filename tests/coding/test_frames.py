@@ -117,6 +117,10 @@ def test_a_coding_is_that_of_the_training_rows(require_tool):
         assert "'b' holds text or lacks values; give numbers" in refused(
             DataError, watch.predict, wrong
         )
+    for wrong in (X.assign(c="x", b=pd.date_range("2020", periods=60)), X.assign(c="x", b=np.inf)):
+        with pytest.raises(ValueError, match=r"dates|infinity"):
+            classifier.fit(wrong, y)
+        assert np.array_equal(classifier.decision_function(X.assign(b=np.nan)), expected)
 
 
 def numbered(pd, n=60):

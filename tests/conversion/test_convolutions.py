@@ -14,7 +14,7 @@ from tests.torch_modules import conv, linear, module, normalized, pool, sequenti
 from tinykernel.conversion import change_of, convert
 from tinykernel.conversion.networks.signal import rounded
 from tinykernel.conversion.networks.torch import of_torch
-from tinykernel.errors import ConvertError
+from tinykernel.errors import ConvertError, ShapeError
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 IMAGES = DIGITS.reshape(-1, 1, 8, 8).repeat(2, axis=2).repeat(2, axis=3)
@@ -70,6 +70,8 @@ def test_images_become_stages_and_c_agrees(name, target, require_platforms):
     model = convert(completed(name), X, task="classes", max_change=NETWORKS[name][3])
     assert NETWORKS[name][2] in [stage.KIND for stage in model.stages]
     assert tinykernel.verify(model, X[:12, 0], target=target).differences == 0
+    with pytest.raises(ShapeError, match="channels last"):
+        model.predict(X[:12])
 
 
 def test_signals_become_dense_layers():
@@ -178,6 +180,11 @@ def test_rounded_weights_are_never_worse_than_the_nearest(seed, n, most):
             "with these options",
         ),
         ([conv(drawn(4, 1, 3, 3)), RELU], "ends with an image|without weights"),
+        (
+            [FLATTEN, linear(drawn(9, 256)), module("Sigmoid"), linear(drawn(3, 9))],
+            r"module 3 \(Linear\) follows Sigmoid, which is supported at the end only",
+        ),
+        ([conv(drawn(8, 1, 3, 3)), module("Softmax"), pool("MaxPool", 2)], "follows Softmax"),
     ],
 )
 def test_what_no_stage_does_is_named_with_its_place(modules, message):

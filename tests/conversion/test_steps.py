@@ -71,7 +71,7 @@ def test_columns_by_name_take_frames_and_arrays():
     for rows in frame, X:
         assert np.array_equal(convert(model, rows).predict(X), model.predict(frame))
         assert convert(model, rows, budget="2KB", max_change=1).feature_names == tuple("abcd")
-    refused_for("X has the columns", convert, model, frame[list("dcba")])
+    refused_for("the columns of X are in another order", convert, model, frame[list("dcba")])
     refused_for("X has 3 columns, but the model 4 inputs", convert, model, X[:, 1:])
 
 

@@ -23,6 +23,7 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -35,7 +36,7 @@ from tinykernel.conversion import convert
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.forests import ensemble_of
 from tinykernel.conversion.trees import integer_model
-from tinykernel.errors import BudgetError, ConvertError, OptionError
+from tinykernel.errors import BudgetError, ConvertError, DataError, OptionError
 from tinykernel.model.readouts.trees import Trees
 from tinykernel.model.stages.scale import order_of
 
@@ -204,6 +205,8 @@ def test_a_forest_is_exported_reported_and_saved_as_it_is(tmp_path: Any) -> None
     loaded = tinykernel.load(tmp_path / "forest.tkm")
     assert loaded == convert(forest)
     assert tinykernel.verify(forest, X, y).differences == 0
+    refused(DataError, tinykernel.verify, forest, X, y + 3, match="such as 3, is a class of")
+    assert not any("range" in line for line in tinykernel.evaluate(forest, X, y).cautions)
     files = tinykernel.export(forest, None, tmp_path / "c", format="library", vectors=X[:4])
     assert any(path.name == "model.c" for path in files)
 
@@ -216,6 +219,8 @@ def test_a_forest_is_exported_reported_and_saved_as_it_is(tmp_path: Any) -> None
         (DecisionTreeClassifier, "DecisionTreeClassifier is a class; give a fitted model"),
         (HistGradientBoostingRegressor(loss="poisson").fit([[0], [1]] * 30, [0, 1] * 30), "loss"),
         (DecisionTreeClassifier().fit([[0.0], [0.0]], [0, 1]), "all answers are the same"),
+        (GaussianNB().fit([[0.0], [1.0]], [1, 1]), "knows one class"),
+        (GridSearchCV(DecisionTreeClassifier(), {}), "GridSearchCV is not fitted"),
     ],
 )
 def test_what_cannot_be_converted_is_named(model: Any, message: str) -> None:

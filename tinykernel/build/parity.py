@@ -22,7 +22,7 @@ from tinykernel.model.answers.values import Values
 from tinykernel.model.arrays import raw_values
 from tinykernel.model.stages.beside import as_windows
 from tinykernel.progress import report as say
-from tinykernel.text import count
+from tinykernel.text import count, listed
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,12 @@ def verify(
     shape = (raw.shape[0],)
     if labels is not None and labels.shape[: 1 if integer.is_regressor else None] != shape:
         raise ShapeError(f"verify: {labels.shape} labels for {raw.shape[0]} rows")
+    names = [] if labels is None or integer.is_regressor else labels.tolist()
+    if names and set(names).isdisjoint(integer.classes):
+        raise DataError(
+            f"verify: no label of y, such as {names[0]!r}, is a class of the model: "
+            f"{listed(integer.classes)}"
+        )
     platforms = _platforms(row, compiler)
     say("computing in Python", 0, None, count(len(raw), "row"))
     rows = entry_rows(integer, raw, recordings)

@@ -60,10 +60,11 @@ class ModelColumns:
     def finite_rows(self, kind: str) -> NDArray[Any]:
         """Return the raw rows, which a model of that name needs without missing values."""
         if self.rows is None:
-            raise DataError(f"convert: a {kind} needs X, rows with the ranges of its inputs")
+            raise lacking_rows(kind)
         if not np.all(np.isfinite(self.rows)):
             raise DataError(
-                f"convert: X has missing values, which a {kind} does not take; give filled rows"
+                f"convert: X has missing or infinite values, which a {kind} does not take; give "
+                "filled rows"
             )
         return self.rows
 
@@ -202,6 +203,14 @@ class ModelColumns:
         span = np.where(used, np.maximum(np.clip(high, low, most) - low, 1), 1)
         shift = np.maximum(np.array([int(s).bit_length() for s in span]) - 16, 0)
         return Scale(self.raw_dtype, bits, low, np.where(used, 65536, 0), span, shift)
+
+
+def lacking_rows(kind: str) -> DataError:
+    """Return the error of a model of that name without rows."""
+    return DataError(
+        f"convert: a {kind} needs X, rows with the ranges of its inputs: "
+        "tinykernel.convert(model, X)"
+    )
 
 
 def _n_inputs(model: Any) -> int:

@@ -49,8 +49,6 @@ def _averaged(model: Any) -> Ensemble:
         read = [_tree(t, v) for t, v in zip(trees, values, strict=True)]
         return Ensemble(read, base, None, share_of="mean")
     classes = tuple(np.asarray(model.classes_).tolist())
-    if len(classes) < 2:
-        raise ConvertError("convert: the model knows one class, so all answers are the same")
     shares = [t.tree_.value[:, 0, :] / t.tree_.value[:, 0, :].sum(axis=1)[:, None] for t in trees]
     if len(classes) == 2:
         shares = [share[:, 1:] - share[:, :1] for share in shares]

@@ -14,6 +14,7 @@ from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.files import read_model
 from tinykernel.conversion.trees import integer_model
 from tinykernel.errors import ConvertError, DataError, OptionError, ShapeError, TinykernelError
+from tinykernel.model.answers.predictions import columns_problem
 from tinykernel.model.integer import IntegerModel
 
 #: By library, and by name of the class: the module of this package that reads it.
@@ -126,17 +127,20 @@ def convert(
     True
     """
     model = _opened(model, task, X)
-    if task is not None and not hasattr(model, "ready"):
-        raise OptionError("task: only of networks; other models say what they predict")
     steps, last = _taken_apart(model)
     if getattr(last, "_preprocessor", None) is not None:  # of histograms with categories
         steps.append(("categories", last._preprocessor))
     module = _reader_of(last)
+    if task is not None and not hasattr(model, "ready"):
+        raise OptionError("task: only of networks; other models say what they predict")
     names = getattr(model, "feature_names_in_", None)
     of_frame = getattr(X, "columns", None)
-    if names is not None and of_frame is not None and list(of_frame) != list(names):
-        raise DataError(f"convert: X has the columns {list(of_frame)}; the model has {list(names)}")
+    problem = "" if names is None or of_frame is None else columns_problem([*of_frame], [*names])
+    if problem:
+        raise DataError(f"convert: the columns of X {problem}")
     columns = ModelColumns.of(steps, last, None if X is None else _rows(model, X))
+    if len(getattr(last, "classes_", "01")) == 1:
+        raise ConvertError("convert: the model knows one class, so all answers are the same")
     converted = _converted(module, last, columns)
     if budget is not None:
         if X is None:
@@ -241,7 +245,9 @@ def _rows(model: Any, X: ArrayLike) -> NDArray[Any]:
             rows = rows.astype(np.float64)
         except (TypeError, ValueError):
             raise DataError("convert: X holds text; code it as numbers before training") from None
-    if rows.ndim != 2 or not len(rows):
+    if rows.ndim and not len(rows):
+        raise DataError("convert: X has no rows")
+    if rows.ndim != 2:
         raise ShapeError(f"convert: X has the shape {rows.shape}, not (n_rows, n_features)")
     return rows
 
@@ -293,6 +299,13 @@ def _reader_of(model: Any) -> Any:
         raise ConvertError(
             f"convert: {model.__name__} is a class; give a fitted model, as {model.__name__}(...)"
             ".fit(X, y) returns"
+        )
+    if library == "sklearn" and hasattr(model, "refit"):  # a search
+        raise ConvertError(f"convert: the {kind} is not fitted, or without refit=True")
+    if hasattr(model, "forward") and hasattr(model, "state_dict"):
+        raise ConvertError(
+            f"convert: of PyTorch's modules a Sequential is read, and no {kind}; write a file with "
+            "torch.onnx.export and convert that"
         )
     if hasattr(model, "fit") and hasattr(model, "predict"):
         raise ConvertError(

@@ -58,7 +58,9 @@ def outside(
     """Say which inputs of rows are far outside their range, probably for another unit."""
     # An input is named if more than half of its values are outside, or a twentieth by more than the
     # range is wide; and of a table if all inputs that vary keep to 0.5 % of their ranges.
-    if model.stages[0].raw_scaler is None or not len(X):
+    # Converted trees have 32 bits, and the range of their thresholds: rows beyond it mean nothing.
+    scaler = model.stages[0].raw_scaler
+    if scaler is None or scaler.bits == 32 or not len(X):
         return ()
     channels, rows = model.input.channels, np.asarray(X).reshape(len(X), -1)
     rows = rows.astype(np.float32) if model.raw_dtype == "float32" else rows

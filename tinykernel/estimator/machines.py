@@ -198,10 +198,14 @@ class KernelEstimator(MachineEstimator):
             If Ctrl-C ended the training after its first epoch: the best model so far is used.
             Before that, KeyboardInterrupt is raised.
         """
-        rows = X, y, sample_weight
-        problem, attributes = self.problem(*rows, groups=groups, validation=validation)
-        selection = select(problem, kinds_for(problem.options))
-        result, _ = deliver(selection, problem, estimated(problem))
+        rows, before = (X, y, sample_weight), dict(self.__dict__)
+        try:
+            problem, attributes = self.problem(*rows, groups=groups, validation=validation)
+            selection = select(problem, kinds_for(problem.options))
+            result, _ = deliver(selection, problem, estimated(problem))
+        except BaseException:  # Ctrl-C, too: columns of these rows beside the model of others
+            self.__dict__ = before
+            raise
         self.take(result, selection, problem, attributes)
         return self
 

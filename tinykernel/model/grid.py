@@ -96,8 +96,10 @@ class Grid(Record):
         whole = (self.rows, self.columns, self.channels)
         shapes = ((self.size + more,),) if more else ((self.size,), self.shape, whole)
         if values.ndim < 2 or values.shape[1:] not in shapes:
-            taken = f"{self.title}, then {more} beside them" if more else self.title
-            raise ShapeError(f"inputs: shape {values.shape}, but the model takes {taken}")
+            shape = f"{self.title}, then {more} beside them" if more else self.title
+            if values.shape[1:] == (self.channels, self.rows, self.columns):
+                shape += ", channels last: np.moveaxis(X, 1, -1)"
+            raise ShapeError(f"inputs: shape {values.shape}, but the model takes {shape}")
         return raw_values(values.reshape(values.shape[0], self.size + more), self.dtype)
 
     @property

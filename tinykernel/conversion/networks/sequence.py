@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.conversion.columns import lacking_rows
 from tinykernel.conversion.networks.windows import Shape, Step, Window
 from tinykernel.errors import ConvertError, DataError, OptionError, ShapeError
 
@@ -48,7 +49,7 @@ class FloatNetwork:
     def _open(self, X: ArrayLike | None) -> None:
         if not self.layers:
             if X is None:
-                raise DataError("convert: a network needs X, rows with the ranges of its inputs")
+                raise lacking_rows("network")
             sizes = self._sizes or np.asarray(X).shape[1:]
             if len(sizes) not in (1, 2, 3):
                 raise ShapeError(f"convert: X has rows of the shape {sizes}")
@@ -69,9 +70,8 @@ class FloatNetwork:
 
     def add(self, place: str, name: str) -> None:
         """Add the operation of a name of ONNX."""
+        self._go_on(place)
         last = self.layers[-1] if self.layers else None
-        if self.end:
-            raise ConvertError(f"convert: {place} follows {self.end}; end the network there")
         if name in _ENDS:
             self.end = name
         elif name == "Flatten":
@@ -83,8 +83,16 @@ class FloatNetwork:
         elif name not in _NOTHING:
             raise ConvertError(f"convert: {place} is not supported")
 
+    def _go_on(self, place: str) -> None:
+        if self.end:
+            raise ConvertError(
+                f"convert: {place} follows {self.end}, which is supported at the end only; "
+                "between layers use ReLU"
+            )
+
     def add_window(self, place: str, window: Window) -> None:
         """Add sums; those of each channel alone become part of the sums beside them."""
+        self._go_on(place)
         if self._is_flat and not self.is_table:
             raise ConvertError(f"convert: {place} behind Flatten is not supported")
         step = Step(place, window)
@@ -144,6 +152,7 @@ class FloatNetwork:
 
     def add_pool(self, place: str, size: Sequence[int] | None, is_mean: bool) -> None:
         """Add means or largest values of patches side by side; of None, of all positions."""
+        self._go_on(place)
         rows, columns, n = self._now
         high, wide = (rows, columns) if size is None else [*size, 1][:2]
         if is_mean:

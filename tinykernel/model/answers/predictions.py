@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,24 @@ from tinykernel.text import column_names, listed
 
 # Rows that are computed at a time, so that predictions of large sets need little memory.
 _ROWS_AT_ONCE = 8192
+
+
+def columns_problem(columns: Sequence[str], expected: Sequence[str]) -> str:
+    """Say in words how the columns of a frame differ from those of a model, empty if they do not.
+
+    >>> columns_problem(["a"], ["b", "a"])
+    "lack 'b'; the model takes 2"
+    """
+    if list(columns) == list(expected):
+        return ""
+    lacking = [name for name in expected if name not in columns]
+    if lacking:
+        problem = f"lack {lacking[0]!r}"
+    elif len(columns) == len(expected):
+        problem = "are in another order"
+    else:
+        problem = f"are {len(columns)}"
+    return f"{problem}; the model takes {len(expected)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,17 +89,8 @@ class Predictions(Chain):
                     "sort them as in training"
                 )
             return
-        if names == list(self.feature_names):
-            return
-        if sorted(names) == sorted(self.feature_names):
-            problem = "are in another order"
-        else:
-            lacking = [name for name in self.feature_names if name not in names]
-            problem = f"lack {lacking[0]!r}" if lacking else f"are {len(names)}"
-        raise ShapeError(
-            f"inputs: the columns {problem}; the model takes {len(self.feature_names)}; give "
-            "X[list(model.feature_names)]"
-        )
+        if problem := columns_problem(names, self.feature_names):
+            raise ShapeError(f"inputs: the columns {problem}; give X[list(model.feature_names)]")
 
     def quantize_inputs(self, X: ArrayLike) -> NDArray[Any]:
         """Quantize raw inputs, as for `as_raw`: int8 or int16, shape (n_rows, n_features)."""
