@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from tinykernel import progress, train
+from tinykernel import Classifier, progress, train
 from tinykernel.budget import fitting
 from tinykernel.errors import TinykernelError
 from tinykernel.kinds import pace
+from tinykernel.kinds.components import ComponentsKind
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.selection import select
 from tinykernel.papers import PaperClassifier
@@ -135,6 +136,23 @@ def test_no_numbers_make_an_interrupted_training_again(monkeypatch):
 
 def _interrupted(*arguments):
     return replace(select(*arguments), interrupted=True)
+
+
+def test_ctrl_c_while_speeds_are_measured_ends_the_search(monkeypatch):
+    """A short training that it ends is no speed; the first spec is taken."""
+    fit = ComponentsKind.fit
+
+    def stopped(*arguments):
+        result = fit(*arguments)
+        return replace(result, history=replace(result.history, interrupted=True))
+
+    estimator = Classifier(model="components", random_state=0, budget="3KB")
+    problem, _ = estimator.problem(X, y)
+    problem.pace.limit(60.0)
+    monkeypatch.setattr(ComponentsKind, "fit", stopped)
+    selected = select(problem, [ComponentsKind()])
+    assert selected.interrupted
+    assert selected.records == ()
 
 
 def test_a_method_without_a_search_refuses_a_limit_of_time():

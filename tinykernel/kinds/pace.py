@@ -123,6 +123,8 @@ def _seconds(kind: AnyKind, spec: Spec, problem: Problem) -> float:
     few = problem.few(_PILOT_ROWS)
     few = replace(few, options=replace(few.options, effort="quick", epochs=_PILOT_EPOCHS))
     with progress.observing(None):
-        result = kind.fit(kind.resized(spec, spec.size, few), few)
-    seconds = result.history.epochs[-1]["seconds"]
+        history = kind.fit(kind.resized(spec, spec.size, few), few).history
+    if history.interrupted:
+        raise KeyboardInterrupt  # which ended this short training only
+    seconds = history.epochs[-1]["seconds"]
     return seconds * n_epochs * len(problem.data.X) / len(few.data.X)

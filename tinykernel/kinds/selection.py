@@ -91,9 +91,9 @@ def select(problem: Problem, kinds: Sequence[AnyKind]) -> Selected:
         progress.report(_RACE, 0, None, "too few rows; defaults are taken")
         return Selected(first.kind, first.specs[0])
     tasks = [(entrant.kind, spec) for entrant in entrants for spec in entrant.specs]
-    problem.pace.lay_out(tasks, problem)
     race = _Race(problem, sorted(entrants, key=lambda entrant: entrant.kind.cost))
     try:
+        problem.pace.lay_out(tasks, problem)
         race.run()
         return race.selection()
     except KeyboardInterrupt:
