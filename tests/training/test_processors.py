@@ -35,12 +35,14 @@ _EXACT = {
 _TRAININGS = """
 import sys
 import warnings
+from hashlib import sha256
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import tinykernel
 from tinykernel import Classifier, NoveltyDetector, Regressor
+from tinykernel.training.signals.normal import anomalies
 from tinykernel.training.values.smooth import directions
 from tinykernel.training.values.ridge import WeightedRows
 
@@ -111,6 +113,9 @@ bent = np.sin(2 * inputs[:, :1] - inputs[:, 1:2])
 for size in (1, 4) if only == "all" else ():
     view, fit, _ = directions(WeightedRows(inputs, bent, np.ones(160), np.arange(160) // size))
     print("smooth", view.tobytes().hex(), fit.values(inputs[:9]).tobytes().hex())
+odd = anomalies(lines.reshape(200, -1).astype(float), (64, 3), np.random.default_rng(3))
+if only == "all":
+    print("anomalies", *(sha256(rows).hexdigest() for rows in odd.values()))
 doubtful = np.where(np.arange(569) % 5, cancer[1], 1 - cancer[1])
 calibrated = tinykernel.calibrate(found["linear"].quantize(), cancer[0], doubtful)
 sure = calibrated.model.decision
@@ -135,7 +140,7 @@ def test_a_model_is_the_same_on_every_processor() -> None:
     So does one, for compiling takes long, without fused multiply-add and wide vectors.
     """
     here = _fingerprints(2, "all", {})
-    assert len(here) == 15
+    assert len(here) == 16
     assert _fingerprints(1, "all", _OLD_LIBRARIES) == here
     old = _fingerprints(1, "linear", _OLD_PROCESSOR)
     assert old == [line for line in here if line.startswith(("linear", "calibrated"))]

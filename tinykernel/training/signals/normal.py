@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.elementary import cosines, exps, sines
 from tinykernel.model.grid import Grid
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages import Kernels, Levels, Scale
@@ -164,7 +165,7 @@ def anomalies(
         "scaled": np.where(odd, moving * _SCALED, moving / _SCALED),
         "clipped": np.clip(moving, -_CLIPPED * deviation, _CLIPPED * deviation),
         "impulses": moving + _BURST * deviation * bursts,
-        "swing": moving + _SWING * deviation * np.sin(2 * np.pi * turns),
+        "swing": moving + _SWING * deviation * sines(2 * np.pi * turns),
         "channel": np.where(lost, 0, moving),
     }
     return {kind: _as_rows(mean + values, rows) for kind, values in simulated.items()}
@@ -173,7 +174,7 @@ def anomalies(
 def _bursts(samples: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Return bursts at a random distance that ring at a random frequency, at most 1."""
     t = np.arange(_BURST_SAMPLES)
-    ringing = np.exp(-t / rng.uniform(2, 8)) * np.cos(2 * np.pi * rng.uniform(0.1, 0.45) * t)
+    ringing = exps(-t / rng.uniform(2, 8)) * cosines(2 * np.pi * rng.uniform(0.1, 0.45) * t)
     starts = np.zeros(samples)
     starts[rng.integers(16) :: rng.integers(24, max(25, samples // 6))] = 1
     return np.asarray(np.convolve(starts, ringing)[:samples])
