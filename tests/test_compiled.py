@@ -14,6 +14,7 @@ from numba.core import config
 from numba.core.caching import _CacheLocator
 
 from tests.conftest import ROOT
+from tinykernel import compiled
 from tinykernel.compiled import njit, part
 
 
@@ -109,19 +110,28 @@ def test_commands_run_with_a_full_cache_disk(cache, monkeypatch) -> None:
     assert entries(cache) == []
 
 
-@pytest.mark.parametrize("decorator", ["njit", "part"])
-def test_a_change_in_another_file_compiles_again(cache, tmp_path, monkeypatch, decorator) -> None:
-    """A function is compiled again where one that is compiled into it stands in a changed file."""
+@pytest.mark.parametrize(
+    ("inner", "call"),
+    [
+        ("@njit()\ndef times(x):\n    return {} * x\n", "times(x)"),
+        ("@part()\ndef times(x):\n    return {} * x\n", "times(x)"),
+        ("TIMES = {}\n", "TIMES * x"),
+    ],
+)
+def test_a_change_in_another_file_compiles_again(cache, tmp_path, monkeypatch, inner, call) -> None:
+    """Also where the file of what changed has its old time and size, as after unpacking."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     head = "from tinykernel.compiled import njit, part\n"
-    outer = "from inner_part import times\n@njit()\ndef whole(x):\n    return times(x)\n"
+    name = re.split(r"\W", call)[0]
+    outer = f"from inner_part import {name}\n@njit()\ndef whole(x):\n    return {call}\n"
     (tmp_path / "outer_part.py").write_text(head + outer, encoding="utf-8")
-    for factor in (3, 11):
-        inner = f"@{decorator}()\ndef times(x):\n    return {factor} * x\n"
-        (tmp_path / "inner_part.py").write_text(head + inner, encoding="utf-8")
-        for name in ("inner_part", "outer_part"):
-            monkeypatch.delitem(sys.modules, name, raising=False)
+    for factor in (3, 7):
+        (tmp_path / "inner_part.py").write_text(head + inner.format(factor), encoding="utf-8")
+        os.utime(tmp_path / "inner_part.py", (1e9, 1e9))
+        compiled._digest.cache_clear()  # as another process would begin
+        for module in ("inner_part", "outer_part"):
+            monkeypatch.delitem(sys.modules, module, raising=False)
         assert importlib.import_module("outer_part").whole(2) == 2 * factor
 
 

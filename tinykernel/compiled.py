@@ -22,6 +22,7 @@ from typing import Any, TextIO
 
 import llvmlite
 import numba
+import numpy as np
 from numba import _dynfunc
 from numba.core import caching, config
 from numba.core.caching import CompileResultCacheImpl, _Cache
@@ -126,22 +127,34 @@ def part(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 inlined = part(forceinline=True)
 
 
-def _sources(function: Callable[..., Any]) -> list[tuple[str, int, int]]:
-    """Return the files, with time and size, of all functions of the package compiled into one."""
-    files, seen, waiting = set(), {function}, [function]
+@functools.cache
+def _digest(file: str, changed: int, size: int) -> str:
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _sources(function: Callable[..., Any]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return all that is compiled into one function: digests of files, and named numbers.
+
+    Files that were unpacked may have the time of those of another version, and their size.
+    """
+    files, numbers = set[str](), set[tuple[str, str]]()
+    seen, waiting = {function}, [function]
     while waiting:
         function = waiting.pop()
         files.add(function.__code__.co_filename)
-        named = [function.__globals__.get(name) for name in function.__code__.co_names]
-        for value in named:
-            if isinstance(value, types.ModuleType):
+        for name in function.__code__.co_names:
+            value = function.__globals__.get(name)
+            if isinstance(value, int | float | np.generic):
+                numbers.add((name, repr(value)))
+            elif isinstance(value, types.ModuleType):
                 if value.__name__.startswith("tinykernel."):
                     files.add(str(value.__file__))
             elif (inner := getattr(value, "py_func", None)) is not None and inner not in seen:
                 seen.add(inner)
                 waiting.append(inner)
-    stats = {file: os.stat(file) for file in sorted(files)}
-    return [(file, stat.st_mtime_ns, stat.st_size) for file, stat in stats.items()]
+    stats = ((file, os.stat(file)) for file in sorted(files))
+    digests = [_digest(file, stat.st_mtime_ns, stat.st_size) for file, stat in stats]
+    return digests, sorted(numbers)
 
 
 class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
