@@ -65,9 +65,10 @@ def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | Non
     names = [str(name) for name in X.columns]
     is_new = coding is None or not (coding.texts or coding.gaps)
     if is_new and all(_is_plain(X[name]) for name in X.columns):
+        if coding is not None:
+            return X, None
         numbers = np.column_stack([np.asarray(X[name], np.float64) for name in X.columns])
-        none = np.zeros(len(names), np.bool_)
-        return X, None if coding is not None else coding_of(numbers, names, {}, none)
+        return X, coding_of(numbers, names, {}, np.zeros(len(names), np.bool_))
     known = {} if coding is None else coding.texts
     columns = [_column(X[name], str(name) in known) for name in X.columns]
     texts = {n: c.texts for n, c in zip(names, columns, strict=True) if c.texts is not None}
