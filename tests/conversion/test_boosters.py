@@ -62,12 +62,16 @@ def test_values_differ_by_the_rounding_of_sums(library, fresh):
     [
         ("lightgbm", {"objective": "poisson"}, "no sum of leaves"),
         ("xgboost", {"objective": "count:poisson"}, "no sum of leaves"),
+        ("lightgbm", {"reg_sqrt": True}, "reg_sqrt makes squares"),
+        ("lightgbm", {"linear_tree": True}, "leaves of linear_tree"),
         ("xgboost", {"booster": "gblinear"}, "boosters of the kind 'gblinear'"),
+        ("xgboost", {"multi_strategy": "multi_output_tree"}, "trees of several outputs"),
     ],
 )
 def test_other_boosters_are_refused(library, options, message, fresh):
     """An objective whose answers are no sums, and boosters without trees."""
     X, y = load_diabetes(return_X_y=True)
+    y = np.stack([y, -y], axis=1) if "multi_strategy" in options else y
     model = fresh(library, "Regressor", **options).fit(X, y)
     with pytest.raises(ConvertError, match=message):
         convert(model)

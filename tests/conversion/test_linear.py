@@ -98,3 +98,5 @@ def test_a_change_that_is_too_large_is_refused() -> None:
     assert change.differing == int(np.sum(model.predict(X) != converted.predict(X)))
     if change.differing:
         refused(ConvertError, convert, model, X, max_change=0.0)
+    values = np.stack([1e6 * y, X[:, 20]], axis=1)  # each output counts, also a small one
+    refused(ConvertError, convert, LinearRegression().fit(X, values), X, max_change=0.1)

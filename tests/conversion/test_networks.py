@@ -36,14 +36,14 @@ def test_few_labels_change_and_c_agrees(load, target, require_platforms):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_values_change_by_less_than_a_hundredth():
-    """A perceptron of one or two values keeps them within 1 % of their deviation, on average."""
+def test_values_change_by_one_or_two_hundredths():
+    """A perceptron of one value keeps it within 1 % of its deviation, of two each within 2 %."""
     model, X = _fitted(load_diabetes, MLPRegressor, max_iter=600)
     converted = convert(model, X, max_change=0.01)
     assert tinykernel.verify(converted, X[:40]).differences == 0
     both = MLPRegressor(hidden_layer_sizes=(9,), random_state=0, max_iter=600)
     both.fit(X, np.stack([model.predict(X), 90 * X[:, 0]], axis=1))
-    assert convert(both, X, max_change=0.01).predict(X).shape == (len(X), 2)
+    assert convert(both, X, max_change=0.02).predict(X).shape == (len(X), 2)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -95,6 +95,10 @@ def test_what_cannot_be_converted_is_named(options, with_rows, message):
     model, X = _fitted(load_digits, max_iter=1, **options)
     with pytest.raises(TinykernelError, match=message):
         convert(model, X if with_rows else None)
+    counts = MLPRegressor(max_iter=1).fit(X, X[:, 2])
+    counts.out_activation_ = "exp"  # of the loss "poisson", since scikit-learn 1.7
+    with pytest.raises(TinykernelError, match="loss 'poisson'"):
+        convert(counts, X)
     several = MLPClassifier(max_iter=1).fit(X, np.stack([X[:, 2] > 3, X[:, 3] > 3], axis=1))
     with pytest.raises(TinykernelError, match="several labels a row"):
         convert(several, X)

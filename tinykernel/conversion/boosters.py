@@ -46,6 +46,8 @@ def _classes(model: Any, objective: str, n: int) -> tuple[Any, ...] | None:
         return None
     if objective not in (*_BINARY, *_CLASSES):
         raise ConvertError(f"convert: the objective {objective!r} is no sum of leaves")
+    if objective in _BINARY and n > 1:
+        raise ConvertError("convert: a classifier of several labels a row is not supported")
     known = getattr(model, "classes_", None)
     return tuple(range(max(n, 2))) if known is None else tuple(np.asarray(known).tolist())
 
@@ -53,7 +55,10 @@ def _classes(model: Any, objective: str, n: int) -> tuple[Any, ...] | None:
 def _light(model: Any) -> Ensemble:
     """Return the trees of LightGBM, which compares float64."""
     dump = getattr(model, "booster_", model).dump_model()
-    objective, n = dump.get("objective", "").split(" ")[0], int(dump["num_tree_per_iteration"])
+    objective, *options = dump.get("objective", "").split(" ")
+    if "sqrt" in options:
+        raise ConvertError("convert: reg_sqrt makes squares of sums, which are not supported")
+    n = int(dump["num_tree_per_iteration"])
     share = n / len(dump["tree_info"]) if dump.get("average_output") else 1.0
     trees = [_light_tree(tree, i % n, share) for i, tree in enumerate(dump["tree_info"])]
     trees.sort(key=lambda tree: tree.output)
@@ -74,6 +79,8 @@ def _light_tree(tree: dict[str, Any], output: int, share: float) -> ForeignTree:
             children[side] = place
             nodes[parent] = tuple(children)  # type: ignore[assignment]
         if "split_feature" not in node:
+            if node.get("leaf_coeff"):
+                raise ConvertError("convert: leaves of linear_tree are not supported")
             nodes.append((-1, -1, 0, 0.0, True, float(node["leaf_value"]) * share))
             continue
         threshold, kind, goes_left = node["threshold"], node["missing_type"], False
@@ -120,6 +127,10 @@ def _extreme(model: Any) -> Ensemble:
 
 def _extreme_tree(tree: dict[str, Any], output: int) -> ForeignTree:
     """Return a tree of a dump."""
+    if int(tree["tree_param"]["size_leaf_vector"]) > 1:
+        raise ConvertError(
+            "convert: trees of several outputs (multi_output_tree) are not supported"
+        )
     left, right = (np.array(tree[f"{s}_children"], dtype=np.int64) for s in ("left", "right"))
     condition = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
     value = np.where(left < 0, condition, 0.0)[:, None]

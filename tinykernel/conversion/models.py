@@ -60,7 +60,8 @@ class Change:
 
     rows: int
     differing: int  # rows with another label; of values, rows that are off by more than 1 %
-    share: float  # of differing rows; of values, the mean difference over their deviation
+    # Of differing rows; of values, the mean difference over the deviation, of the worst output.
+    share: float
     largest: float  # of values the largest difference; of labels 0
 
     def __str__(self) -> str:
@@ -98,7 +99,7 @@ def convert(
         channels last.
     max_change : float, default=0.005
         Largest share of the rows of `X` whose label may differ; of values, largest mean difference
-        over the standard deviation of the values.
+        over the standard deviation of the values of an output.
     budget : str, int or Limits, optional
         Limits as for `tinykernel.train`, which a smaller model keeps to: leaves or weights of fewer
         bits, then fewer trees. It needs `X`, whose labels say what each step costs.
@@ -220,10 +221,12 @@ def change_of(model: Any, converted: IntegerModel, X: ArrayLike) -> Change:
     if not converted.is_regressor:
         differing = int(np.sum(before != after))
         return Change(len(after), differing, differing / max(1, len(after)), 0.0)
-    gap, deviation = np.abs(before - after), float(np.std(before)) or 1.0
-    off = gap > 0.01 * deviation
-    differing = int(np.sum(off if off.ndim == 1 else off.any(axis=1)))
-    return Change(len(after), differing, float(gap.mean()) / deviation, float(gap.max()))
+    before, after = (np.reshape(values, (len(after), -1)) for values in (before, after))
+    gap, deviation = np.abs(before - after), np.std(before, axis=0)
+    share = gap / np.where(deviation > 0, deviation, 1.0)
+    differing = int(np.sum((share > 0.01).any(axis=1)))
+    worst = float(share.mean(axis=0).max(initial=0))
+    return Change(len(after), differing, worst, float(gap.max(initial=0)))
 
 
 def _answers(model: Any, X: ArrayLike, converted: IntegerModel) -> NDArray[Any]:

@@ -35,6 +35,8 @@ def _of_perceptron(model: Any) -> list[Step]:
     """Return the layers of a perceptron of scikit-learn."""
     if not hasattr(model, "coefs_"):
         raise ConvertError(f"convert: the {type(model).__name__} is not fitted")
+    if model.out_activation_ == "exp":
+        raise ConvertError("convert: values of the loss 'poisson' are no sums")
     last, bends = len(model.coefs_) - 1, model.activation == "relu"
     if not bends and model.activation != "identity" and last:
         raise ConvertError(
