@@ -14,7 +14,15 @@ from tests.cli.tools import blobs, sets, succeeded
 from tests.random_models import random_model
 from tests.refusals import refused, refused_for
 from tinykernel import TinykernelError, progress, tune
-from tinykernel.errors import BudgetError, FileError, FormatError, RowsError, ToolError
+from tinykernel.errors import (
+    BudgetError,
+    DataError,
+    FileError,
+    FormatError,
+    OptionError,
+    RowsError,
+    ToolError,
+)
 from tinykernel.measure.report import Report, report
 from tinykernel.model.stages.components import Components
 from tinykernel.tuning.backend import scheduler
@@ -295,6 +303,17 @@ def test_the_time_is_kept(trained, tmp_path, monkeypatch):
     one = replace(found, n_folds=1)  # by which sizes differ by chance
     assert one.recommendation.startswith("No size is recommended, as one fold alone was finished.")
     refused(BudgetError, tune, X, y, sizes=["2KB"], max_time=1e-9, journal=tmp_path / "j")
+    refused(OptionError, tune, X, y, sizes=["2KB"], max_time="5m", match="in seconds")
+
+
+def test_frames_keep_their_names(require_tool):
+    """Of numbers; text has no place in the result, and is one line."""
+    pd = require_tool("pandas")
+    X, y = data()
+    frame = pd.DataFrame(X).add_prefix("f")
+    names = tuple(frame.columns)
+    assert tune(frame, y, sizes=["2KB"], n_jobs=1, **QUICK).model.feature_names == names
+    refused(DataError, tune, frame.assign(f0="a"), y, sizes=["2KB"], match="holds text or lacks")
 
 
 def test_the_time_left_is_that_of_all_trainings(trained, monkeypatch):

@@ -112,6 +112,9 @@ def test_a_coding_is_that_of_the_training_rows(require_tool):
     scores = cross_val_score(TernaryKernelClassifier(**_SMALL), gap, y, error_score="raise")
     assert np.isfinite(scores).all()
     refused(DataError, classifier.predict, X.assign(b="x"))
+    for wrong in (gap.to_numpy(), X.assign(b="x").to_numpy()):
+        refused(DataError, TernaryKernelClassifier().fit, wrong, y, match="give a frame of pandas")
+    refused(DataError, TernaryKernelRegressor().fit, X, ["a"] * 60, match="y: holds text")
     watch = NoveltyDetector().fit(X)  # has no coding, so that it takes numbers alone
     for wrong in (X.assign(b="x"), gap):
         assert "'b' holds text or lacks values; give numbers" in refused(

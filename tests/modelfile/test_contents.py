@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -99,6 +100,7 @@ def test_what_cannot_be_saved(tmp_path, suffix) -> None:
         (TernaryKernelClassifier(), "not fitted"),
         (model.scaler, "part of a model"),
         ({"a": 1}, "a dict is not a tinykernel model"),
+        (SimpleNamespace(best_estimator_=fit()), "save its best_estimator_, a fitted"),
         (fit(random_state=np.random.RandomState(0)), "random_state is a RandomState"),
         (renamed, "feature_names"),
         (extended, "'notes'"),

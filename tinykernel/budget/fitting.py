@@ -283,7 +283,7 @@ def _learned(
     if max_time == "auto":
         max_time = None if problem.options.epochs else USUAL_SECONDS[problem.shape is None]
     if max_time is not None:
-        problem.pace.limit(max(check_positive("max_time", max_time) - passed, 0.0))
+        problem.pace.limit(max(check_positive("max_time, in seconds,", max_time) - passed, 0.0))
     selection = select(problem, kinds_for(problem.options))
     linking.limits = problem.limits
     result, trainings = deliver(selection, problem, estimated(problem), linking.measure)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from tinykernel.codegen.targets import find_target
 from tinykernel.coding.frames import coded_frame, in_numbers
-from tinykernel.errors import OptionError
+from tinykernel.errors import DataError, OptionError
 from tinykernel.kinds import Problem, kinds_for
 from tinykernel.kinds.delivery import deliver, estimated
 from tinykernel.kinds.problem import check_rows
@@ -63,7 +63,16 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, **checks: bool
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
         """Check training rows, their labels or values, and their weights."""
-        rows, targets = validate_data(self, X, y, dtype="numeric", **checks)
+        try:
+            rows, targets = validate_data(self, X, y, dtype="numeric", **checks)
+        except ValueError as error:
+            problem = str(error).partition("\n")[0].rstrip(".")
+            if not problem.startswith(("Input X contains NaN", "could not convert string")):
+                raise
+            raise DataError(
+                f"X: {problem}; give a frame of pandas or polars, whose text and missing values "
+                "become numbers, or fill them"
+            ) from None
         weight = _check_sample_weight(
             sample_weight, rows, dtype=np.float64, ensure_non_negative=True
         )

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from tinykernel.errors import ShapeError
+from tinykernel.errors import DataError, ShapeError
 from tinykernel.estimator.machines import Budgeted, KernelEstimator, elsewhere
 from tinykernel.model.answers.values import numbered_values
 from tinykernel.training.options import TrainerOptions, declared
@@ -144,7 +144,10 @@ class TernaryKernelRegressor(BaseRegressor, ValueParameters, MachineParameters):
 
 
 def _columns(values: NDArray[Any]) -> NDArray[np.float64]:
-    return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+    try:
+        return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+    except ValueError:
+        raise DataError("y: holds text; give numbers, or train a Classifier of labels") from None
 
 
 def _names(y: object) -> tuple[str, ...] | None:

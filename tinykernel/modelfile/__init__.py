@@ -19,7 +19,7 @@ from tinykernel.conversion import is_foreign
 from tinykernel.errors import FileError, FormatError, ModelError, TinykernelError
 from tinykernel.files import write_bytes_atomically
 from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.model.quantization.pipelines import is_pipeline
+from tinykernel.model.quantization.pipelines import is_pipeline, model_within
 from tinykernel.modelfile.container import LARGEST, read_container, write_container
 from tinykernel.modelfile.records import decode_record, encode_record, name_of
 from tinykernel.modelfile.schema import CLASSES, KINDS, Arrays, is_plain, is_text
@@ -192,9 +192,9 @@ def to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
     name, arrays = name_of(obj), Arrays()
     if name not in KINDS:
         problem = (
-            "not a tinykernel model; save a fitted estimator, a Pipeline that ends in one, or "
+            f"not a tinykernel model; save {model_within(obj)}a fitted estimator, a Pipeline that "
+            "ends in one, or an IntegerModel"
         )
-        problem += "an IntegerModel"
         if name in CLASSES:
             problem = "a part of a model; save the whole model"
         raise ModelError(f"a {name} is {problem}")

@@ -11,11 +11,13 @@ from joblib import effective_n_jobs
 from joblib import hash as hash_of
 from numpy.typing import ArrayLike
 
-from tinykernel.checks import check_count
+from tinykernel.checks import check_count, check_positive
 from tinykernel.codegen.targets import find_target
+from tinykernel.coding.frames import uncoded
 from tinykernel.errors import BudgetError, OptionError, ShapeError, TargetError
 from tinykernel.groups import as_groups
 from tinykernel.measure.limits import Limits, parse_limits, parse_size
+from tinykernel.text import column_names
 from tinykernel.tuning.backend import is_remote
 from tinykernel.tuning.curve import curve, kilobytes, smallest_good
 from tinykernel.tuning.journal import Journal
@@ -56,7 +58,8 @@ def tune(
     Parameters
     ----------
     X, y, target
-        As for `tinykernel.train`. Rows to test on do not belong here.
+        As for `tinykernel.train`, but numbers alone; ``tinykernel tune table.csv`` takes text and
+        gaps. Rows to test on do not belong here.
     budget : str, int or Limits, optional
         Largest size, ``"30KB"`` by default; what it limits beside flash holds for every size.
     sizes : sequence of str or int, optional
@@ -102,7 +105,11 @@ def tune(
             f"{name}: not an option of tune, which compares sizes of classifiers; leave it out"
         )
     check_count("n_folds", n_folds, 2)
-    rows, labels = np.asarray(X), np.asarray(y)
+    if max_time is not None:
+        check_positive("max_time, in seconds,", max_time)
+    if hasattr(X, "columns"):
+        options.setdefault("feature_names", column_names(X.columns))
+    rows, labels = np.asarray(uncoded(X)), np.asarray(y)
     if labels.shape != (len(rows),):
         raise ShapeError(f"y: shape {labels.shape}; give one value per row of X")
     named = as_groups(groups, len(rows))

@@ -87,9 +87,15 @@ def as_integer_model(obj: object) -> IntegerModel:
     if convert.is_foreign(obj):
         return convert.convert(obj)  # type: ignore[no-any-return]
     raise ModelError(
-        f"a {type(obj).__name__} is no model; give an IntegerModel, a fitted "
-        "TernaryKernelClassifier, or a model that tinykernel.convert knows"
+        f"a {type(obj).__name__} is no model; give {model_within(obj)}an IntegerModel, a fitted "
+        "estimator, or a model that tinykernel.convert knows"
     )
+
+
+def model_within(obj: object) -> str:
+    """Name the attribute of a search, or of a result of `train`, that is a model."""
+    names = [name for name in ("best_estimator_", "classifier") if hasattr(obj, name)]
+    return f"its {names[0]}, " if names else ""
 
 
 def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
