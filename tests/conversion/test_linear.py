@@ -16,6 +16,7 @@ from sklearn.linear_model import (
     RidgeClassifier,
     SGDClassifier,
 )
+from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -35,6 +36,7 @@ CLASSIFIERS = [
     RidgeClassifier(),
     Perceptron(random_state=0),
 ]
+TUNED = TunedThresholdClassifierCV(LogisticRegression())
 
 
 @pytest.mark.parametrize("data", SETS)
@@ -79,6 +81,7 @@ def test_classes_of_equal_variances_are_linear() -> None:
     ("model", "rows", "message"),
     [
         (Ridge(), True, "is not fitted"),
+        (TUNED.fit([[0.0], [1.0]] * 9, [0, 1] * 9), True, "ClassifierCV is not known"),
         (LogisticRegression().fit([[0.0], [1.0]], [0, 1]), False, "needs X"),
         (SVC().fit([[0.0], [1.0]], [0, 1]), True, "holds its training rows"),
         (Ridge().fit([[0.0], [1.0]], [0, 0]), True, "no input has a weight"),

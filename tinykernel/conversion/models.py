@@ -303,7 +303,8 @@ def _reader_of(model: Any) -> Any:
             f"convert: {model.__name__} is a class; give a fitted model, as {model.__name__}(...)"
             ".fit(X, y) returns"
         )
-    if library == "sklearn" and hasattr(model, "refit"):  # a search
+    is_fitted = hasattr(model, "n_features_in_")
+    if library == "sklearn" and hasattr(model, "refit") and not is_fitted:  # a search
         raise ConvertError(f"convert: the {kind} is not fitted, or without refit=True")
     if hasattr(model, "forward") and hasattr(model, "state_dict"):
         raise ConvertError(
