@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from tests.convolutions import convolution_model
+from tests.firmware.local_models import with_events
 from tests.frames import frame_model
 from tests.random_fronts import local_model, offset_model, random_beside, random_signal_stage
 from tests.random_models import changed, one_class, random_model, tree_model, with_linear
@@ -267,6 +268,13 @@ def packed_sample(index: int) -> IntegerModel:
     )
 
 
+def event_sample(index: int) -> IntegerModel:
+    """Draw a model with events of a stream: of samples, of sounds, or of spectra as images."""
+    draw = (shaped_sample, spectral_sample, plane_sample)[index % 3]
+    model = draw(4 * index)
+    return with_events(replace(model, hop=model.hop or model.stages[0].step))
+
+
 # Components take most of the properties.
 SAMPLES: tuple[Callable[[int], IntegerModel], ...] = (
     component_sample,
@@ -283,6 +291,7 @@ SAMPLES: tuple[Callable[[int], IntegerModel], ...] = (
     plane_sample,
     frame_sample,
     packed_sample,
+    event_sample,
 )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.firmware.local_models import with_events
 from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.random_models import changed, one_class, random_model
 from tests.refusals import refused
@@ -120,14 +121,14 @@ def test_small_code_is_estimated_as_it_is_linked(require_tool) -> None:
 
 
 @pytest.mark.parametrize("target", COMPILER)
-@pytest.mark.parametrize("kind", ["table", "signal"])
-def test_one_class_is_estimated_as_it_is_linked(kind, target, require_tool) -> None:
-    """What watches a machine can be trained to a budget where there is no compiler."""
+@pytest.mark.parametrize("kind", ["table", "signal", "events"])
+def test_answers_are_estimated_as_they_are_linked(kind, target, require_tool) -> None:
+    """What watches a machine, or hears words, fits a budget where there is no compiler."""
     require_tool(COMPILER[target])
     many = random_model(2, n_features=90, raw_dtype="int16", shared_scaler=False)
-    if kind == "signal":
-        many = local_model(random_signal_stage(4, n_kernels=80), 4, n_classes=2)
-    model = one_class(many, 1, 20)
+    if kind != "table":
+        many = local_model(random_signal_stage(4, n_kernels=80), 4, n_classes=5)
+    model = with_events(many) if kind == "events" else one_class(many, 1, 20)
     linked, estimate = report(model, target), report(model, target, compiler="none")
     near = 0.05 if target == "atmega328p" else 0.03
     assert estimate.flash == pytest.approx(linked.flash, rel=near)

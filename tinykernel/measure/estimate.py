@@ -58,12 +58,14 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
         "two classes": model.n_outputs < model.n_scores,
         "decision": model.decision is not None,
         "prototypes of a decision": model.decision is not None and "TK_PROTOTYPES" in value,
+        "events": model.events is not None,
     }
     separable = model.find(Separable)
     if separable is not None:
         counts["separable of one block"] = separable.channels.size == 1
         counts["separable of one channel"] = separable.given == 1
         counts["separable in a stream"] = separable.row_strides is not None
+        counts["separable with events"] = model.events is not None
     components = model.find(Components)
     if components is not None:
         counts |= _component_properties(components, value)
