@@ -70,7 +70,8 @@ def test_epochs_are_those_that_fit(monkeypatch):
     other = SimpleNamespace(name="other", share=1.0, epochs=lambda spec, problem: 0)
     monkeypatch.setattr(pace, "_clock", Clock(0.0))
     monkeypatch.setattr(pace, "_seconds", lambda kind, *_: 100.0 * (kind.name == "kind"))
-    for seconds, share, final, epochs in ((60.0, 0.13, 0.53, 26), (1000.0, 1.0, 1.0, 50)):
+    cases = (60.0, 0.13, 0.53, 26), (1000.0, 1.0, 1.0, 50), (0.0, 0.01, 0.01, 1)
+    for seconds, share, final, epochs in cases:
         said = []
         limited = Pace()
         limited.limit(seconds)
@@ -79,6 +80,7 @@ def test_epochs_are_those_that_fit(monkeypatch):
             limited.last(kind, "a", SimpleNamespace(is_few=False))
         assert (limited.effort.share, limited.effort.final) == (share, final)
         assert [each.stage for each in said] == [progress.PLAN] * 2
+        assert ("at the latest" if seconds else "time is over, so each") in said[0].message
         assert f"a: {epochs} of 50 epochs, until about" in said[1].message
 
 

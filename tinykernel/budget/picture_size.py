@@ -91,7 +91,7 @@ class _Trials:
         if self.interrupted:
             return np.inf
         name = f"{side} x {side}"
-        progress.report("choosing the size of pictures", len(self.candidates), None, name)
+        progress.report("choosing the size of pictures", 0, None, name)
         small = np.stack([_resized(image, side) for image in self.images])
         rows, inside = small.reshape(len(small), -1), ~self.out
         groups = None if self.groups is None else self.groups[inside]

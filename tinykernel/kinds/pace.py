@@ -87,8 +87,10 @@ class Pace:
         doing = f"{listed(list(first))} compete, then the best one trains"
         if len(first) == 1:
             doing = f"{next(iter(first))}: settings are searched, then it trains"
-        ends = _at(self._end - self._last)
-        progress.report(progress.PLAN, 0, None, f"{doing}, until {ends} at the latest")
+        ends = f", until {_at(self._span)} at the latest"
+        if not self._span:
+            ends = "; the time is over, so each step is as short as it can be"
+        progress.report(progress.PLAN, 0, None, doing + ends)
 
     def last(self, kind: AnyKind, spec: Spec, problem: Problem) -> None:
         """Choose the share of the epochs of the final training."""
