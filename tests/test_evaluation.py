@@ -284,12 +284,13 @@ def data(kind: str):
     ],
 )
 def test_cautions(kind, expected):
-    """Each thing that makes an accuracy mean little is said, and nothing where all is well."""
+    """Each thing that makes an accuracy mean little is said, and no option of a command."""
     X, y, X_test, y_test = data(kind)
     found = compare(y_test, np.zeros(100, dtype=int), classes=(0, 1))
     lines = cautions(found, X, y, X_test, names="abcdefg"[: X.shape[1]])
     said = [line for line in lines if expected and expected in line]
     assert len(said) == bool(expected), lines
+    assert "--" not in "".join(lines)
     if not expected:
         assert not lines
 

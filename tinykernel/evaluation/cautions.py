@@ -152,7 +152,7 @@ def _leaks(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) -> str
         part = values[:, columns]
         return bool(model.fit(part[half], y[half]).score(part[~half], y[~half]) > enough)
 
-    advice = "; --set drop=NAMES leaves columns out" if names is not None else ""
+    advice = "; leave such columns out" if names is not None else ""
     for chosen, means in (_one_input(X, y, is_enough), _few_inputs(X, y, is_enough)):
         if chosen:
             inputs = [column if names is None else names[column] for column in chosen]

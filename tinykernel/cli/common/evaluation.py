@@ -118,8 +118,7 @@ def print_classes(evaluation: LabelEvaluation) -> None:
 
 def print_verdict(evaluation: Evaluation) -> None:
     """Print the baselines, which of them do as well or better, and all cautions."""
-    few = evaluation.too_few_groups
-    baselines = evaluation.baselines.values()
+    few, baselines = evaluation.too_few_groups, evaluation.baselines.values()
     beside = (f"{each.title} {_figure(each)}" for each in baselines)
     print_pairs([("baselines", "; ".join(beside))])
     better = [each for each in baselines if each.better]
@@ -131,7 +130,8 @@ def print_verdict(evaluation: Evaluation) -> None:
             typer.echo(_compared(baseline))
     if few and any(baseline.worse for baseline in others):
         typer.echo(few)
-    print_notes(evaluation.cautions, "caution")
+    how = "such columns out", "such columns out by --set drop=NAMES"
+    print_notes((line.replace(*how) for line in evaluation.cautions), "caution")
 
 
 def _compared(baseline: Baseline) -> str:
