@@ -174,6 +174,7 @@ def test_rounded_weights_are_never_worse_than_the_nearest(seed, n, most):
         ),
         ([conv(drawn(4, 2, 3, 3))], r"module 0 \(Conv2d\) takes values of another shape"),
         ([conv(drawn(4, 1, 3, 3)), RELU, pool("MaxPool", 3)], "only the largest of 2 x 2"),
+        ([conv(drawn(4, 1, 16, 16)), pool("MaxPool", 2), MEAN], r"1 \(MaxPool2d\) takes values of"),
         ([conv(drawn(4, 1, 3, 3), dilation=(2, 2))], "with these options"),
         (
             [conv(drawn(4, 1, 3, 3)), module("AvgPool2d", **SIDE_BY_SIDE, divisor_override=1)],

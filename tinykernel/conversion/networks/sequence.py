@@ -160,6 +160,8 @@ class FloatNetwork:
             return
         if (high, wide) != (2, 2):
             raise ConvertError(f"convert: {place}: only the largest of 2 x 2 values is supported")
+        if min(rows, columns) < 2:
+            raise ConvertError(f"convert: {place} takes values of another shape")
         if not self.layers or self.layers[-1].pools:
             self.layers.append(Step(place, Window.line(np.ones(n), np.zeros(n))))
         self.layers[-1] = replace(self.layers[-1], pools=True)
@@ -189,11 +191,11 @@ class FloatNetwork:
         """Return inputs with channels first as rows with channels last."""
         values = np.asarray(X)
         n = len(values) if values.ndim else 0
-        if values.ndim < 2 or not n or values.size != n * self.n_features_in_:
-            n_columns = values.size // n if n else 0
-            raise ShapeError(
-                f"convert: X has {n_columns} columns, but the model {self.n_features_in_} inputs"
-            )
+        if not n:
+            raise ShapeError("convert: X has no rows")
+        if values.ndim < 2 or values.size != n * self.n_features_in_:
+            n_columns, wanted = values.size // n, self.n_features_in_
+            raise ShapeError(f"convert: X has {n_columns} columns, but the model {wanted} inputs")
         rows, columns, channels = self.shape
         by_place = values.reshape(n, channels, rows, columns).transpose(0, 2, 3, 1)
         return np.asarray(by_place.reshape(n, -1))
