@@ -83,9 +83,13 @@ def test_options_reach_the_estimator(data, tmp_path, monkeypatch):
     assert {name: parameters[name] for name in expected} == expected
 
 
-def test_the_model_is_saved_before_it_is_judged(data, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("function", "results"),
+    [("judged", KeyboardInterrupt), ("about_evaluation", [{}, KeyboardInterrupt])],
+)
+def test_the_model_is_saved_before_it_is_judged(data, tmp_path, monkeypatch, function, results):
     """Whatever fails after the training, the model is in its file, and the user is told."""
-    monkeypatch.setattr("tinykernel.cli.train.judged", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(f"tinykernel.cli.train.{function}", Mock(side_effect=results))
     file = tmp_path / "m.tkm"
     result = run("train", data, "-o", file, *QUICK)
     assert result.exit_code == 130

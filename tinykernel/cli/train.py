@@ -129,12 +129,12 @@ def _trained(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
         say("judging", 0, None)
         training.evaluation = judge_test_rows(trained.model, dataset)
         result |= judged(trained, dataset, training.evaluation)
+        names = [f"{part}_{of}" for part in ("train", "test") for of in ("accuracy", "r2")]
+        about["accuracy"] = {name: result[name] for name in names if result.get(name) is not None}
+        return training, result | training.save()
     except BaseException:
         typer.echo(f"{output} holds the trained model; it was not evaluated", err=True)
         raise
-    names = [f"{part}_{measure}" for part in ("train", "test") for measure in ("accuracy", "r2")]
-    about["accuracy"] = {name: result[name] for name in names if result.get(name) is not None}
-    return training, result | training.save()
 
 
 def _with_baselines(
