@@ -110,7 +110,7 @@ def test_two_categories_are_a_line():
     filled = make_pipeline(SimpleImputer(), LogisticRegression()).fit(GAPS, Y > 1)
     assert change_of(filled, convert(filled, X), X).share < 0.005
     zeros = make_pipeline(SimpleImputer(missing_values=0), LogisticRegression()).fit(X, Y > 1)
-    refused_for("missing values", convert, filled, GAPS)
+    refused_for("missing or infinite values", convert, filled, GAPS)
     refused_for("missing_values=NaN", convert, zeros, X)
     for first, last, message in [
         (ONE_HOT, LogisticRegression(max_iter=500), "categories of input 0 before weights"),
