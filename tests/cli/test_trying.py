@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from tests.cli.tools import failed
+from tests.cli.tools import failed, process
 from tests.random_models import random_model
 from tests.sessions import ROOT, blocks, page_differences
 from tinykernel import save
@@ -26,8 +26,7 @@ def model(tmp_path, monkeypatch):
 def test_serve_answers_this_computer_alone(model, require_tool) -> None:
     """The page is there at 127.0.0.1; under another name it is not; Ctrl-C ends it well."""
     require_tool("zig")
-    command = [sys.executable, "-u", "-m", "tinykernel", "try", str(model), "--serve", "-q"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as served:
+    with process("try", model, "--serve", "-q", PYTHONUNBUFFERED="1") as served:
         address = served.stdout.readline().split(",")[0]
         with urllib.request.urlopen(address, timeout=20) as page:
             assert b"WebAssembly" in page.read()
