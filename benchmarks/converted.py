@@ -43,6 +43,10 @@ COUNTED = 3  # rows whose instructions are counted; the largest is shown
 ROWS = 20000
 
 
+class NotConvertedError(Exception):
+    """A peer refuses a class of models."""
+
+
 def rows_near(X: np.ndarray) -> np.ndarray:
     """Draw float32 rows near those of X."""
     rng = np.random.default_rng(0)
@@ -54,7 +58,7 @@ def rows_near(X: np.ndarray) -> np.ndarray:
 def emlearn(model: Any, X: np.ndarray) -> Sources:
     """Trees that compare float, and shares in 8 bits in the leaves."""
     if isinstance(model, LogisticRegression):
-        raise NotImplementedError("no linear models")
+        raise NotConvertedError("no linear models")
     call = f"net_predict(row, {X.shape[1]})"
     return emlearn_sources(model, call, X.dtype, X.shape[1], method="inline", dtype="float")
 
@@ -88,7 +92,7 @@ def micromlgen(model: Any, X: np.ndarray) -> Sources:
     try:
         code = importlib.import_module("micromlgen").port(model)
     except TypeError as error:  # by which it refuses a class of models
-        raise NotImplementedError(str(error)) from error
+        raise NotConvertedError(str(error)) from error
     body = code[code.index("class ") :]
     around = r"class \w+ \{|public:|protected:|private:|/\*\*.*?\*/|#pragma once"
     functions = re.sub(around, "", body, flags=re.S)
@@ -154,7 +158,7 @@ def _lines(names: list[str], models: list[str]) -> Iterator[str]:
             line = f"| {data} | {name} | {peer} | "
             try:
                 flash, count, wrong = measured(model, X, rows, peer)
-            except NotImplementedError as error:
+            except NotConvertedError as error:
                 print(f"{line}{error}", file=sys.stderr)
                 yield f"{line}not converted | | |"
                 continue

@@ -138,9 +138,9 @@ def _sources(function: Callable[..., Any]) -> tuple[list[str], list[tuple[str, s
     Files that were unpacked may have the time of those of another version, and their size.
     """
     files, numbers = set[str](), set[tuple[str, str]]()
-    seen, waiting = {function}, [function]
-    while waiting:
-        function = waiting.pop()
+    functions, queue = {function}, [function]
+    while queue:
+        function = queue.pop()
         files.add(function.__code__.co_filename)
         for name in function.__code__.co_names:
             value = function.__globals__.get(name)
@@ -149,9 +149,9 @@ def _sources(function: Callable[..., Any]) -> tuple[list[str], list[tuple[str, s
             elif isinstance(value, types.ModuleType):
                 if value.__name__.startswith("tinykernel."):
                     files.add(str(value.__file__))
-            elif (inner := getattr(value, "py_func", None)) is not None and inner not in seen:
-                seen.add(inner)
-                waiting.append(inner)
+            elif (inner := getattr(value, "py_func", None)) is not None and inner not in functions:
+                functions.add(inner)
+                queue.append(inner)
     stats = ((file, os.stat(file)) for file in sorted(files))
     digests = [_digest(file, stat.st_mtime_ns, stat.st_size) for file, stat in stats]
     return digests, sorted(numbers)

@@ -1,5 +1,6 @@
 """Networks of images and signals after conversion: the stages that they become."""
 
+import itertools
 from functools import cache
 
 import numpy as np
@@ -59,12 +60,15 @@ def completed(name):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("target", ["host", "cortex-m0plus", "cortex-m4", "esp32c3", "atmega328p"])
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        *itertools.product(NETWORKS, ["host", "cortex-m0plus", "cortex-m4", "esp32c3"]),
+        *itertools.product(["blocks", "chains"], ["atmega328p"]),  # which has memory for these
+    ],
+)
 def test_images_become_stages_and_c_agrees(name, target, require_platforms):
     """The layers reach the stage; few labels change; scores in C are those in Python."""
-    if target == "atmega328p" and name not in ("blocks", "chains"):
-        pytest.skip("takes more memory than it has")
     require_platforms(target)
     X = IMAGES[:600].astype("float32" if target == "cortex-m4" else "uint8")
     model = convert(completed(name), X, task="classes", max_change=NETWORKS[name][3])

@@ -197,8 +197,8 @@ def find_target(name: str | Target) -> Target:
 
 def targets_named(names: Iterable[str], everything: Iterable[str]) -> list[str]:
     """Return each target once; the name "all" stands for `everything`."""
-    each = (everything if name == "all" else [find_target(name).name] for name in names)
-    return list(dict.fromkeys(chain.from_iterable(each)))
+    names_of = (everything if name == "all" else [find_target(name).name] for name in names)
+    return list(dict.fromkeys(chain.from_iterable(names_of)))
 
 
 def _boards(target: Target) -> dict[str, Board]:

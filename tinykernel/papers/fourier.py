@@ -1,5 +1,6 @@
 """Random Fourier features of a shift-invariant kernel, from its spectral density (002; 004, 3)."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -28,7 +29,7 @@ def draw_frequencies(
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CosineMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class CosineMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Base of the maps ``Z(x) = sqrt(2 / p) cos(R x + b)``, which differ in how R is drawn."""
 
     n_components: int = 100
@@ -59,8 +60,9 @@ class CosineMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Z *= Z.dtype.type(np.sqrt(2 / Z.shape[1]))
         return Z
 
+    @abstractmethod
     def _draw(self, X: NDArray[Any], y: Any, rng: np.random.RandomState) -> None:
-        raise NotImplementedError
+        """Draw the weights."""
 
     def _angles(self, X: NDArray[Any]) -> NDArray[Any]:
         """Compute R x of some rows."""

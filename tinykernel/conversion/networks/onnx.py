@@ -1,5 +1,6 @@
 """ONNX files: networks of one chain of Conv, Gemm, Relu, pooling and the like, or trees."""
 
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +19,17 @@ _SHAPES = ("Shape", "Gather", "Unsqueeze", "Concat", "Slice")
 _MAPS = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean")
 _FLOATS = ("FLOAT", "DOUBLE", "FLOAT16")
 _SUMS = ("Gemm", "MatMul", "BatchNormalization", "Add", "Sub", "Mul", "Div")
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A node that computes values: its constant inputs, and whether the value comes before them."""
+
+    place: str
+    kind: str
+    constants: list[NDArray[np.float64]]
+    options: dict[str, Any]
+    is_first: bool
 
 
 def of_onnx(path: Path) -> FloatNetwork | TreeFile:
@@ -74,11 +86,10 @@ def _read(onnx: Any, graph: Any, value: str, network: FloatNetwork) -> None:
             if node.op_type == "Reshape" and constants and constants[0].size > 2:
                 raise ConvertError(f"convert: {place} is supported to rows of a table only")
             network.add(place, "Flatten")
-        elif node.op_type in _MAPS:
-            _add_map(network, place, node.op_type, list(map(numbers_of, constants)), options)
-        elif node.op_type in _SUMS and constants:
-            arguments = node.op_type, list(map(numbers_of, constants)), options
-            _add_sums(network, place, *arguments, node.input[0] == value)
+        elif node.op_type in _MAPS or (node.op_type in _SUMS and constants):
+            arrays, is_first = list(map(numbers_of, constants)), node.input[0] == value
+            add = _add_map if node.op_type in _MAPS else _add_sums
+            add(network, _Node(place, node.op_type, arrays, options, is_first))
         else:
             network.add(place, node.op_type)
         value = node.output[0]
@@ -87,14 +98,9 @@ def _read(onnx: Any, graph: Any, value: str, network: FloatNetwork) -> None:
         raise ConvertError(f"convert: {place} gives {value!r}, which is no output of the network")
 
 
-def _add_map(
-    network: FloatNetwork,
-    place: str,
-    kind: str,
-    constants: list[NDArray[np.float64]],
-    options: dict[str, Any],
-) -> None:
+def _add_map(network: FloatNetwork, node: _Node) -> None:
     """Add a convolution or a pooling."""
+    place, kind, constants, options = node.place, node.kind, node.constants, node.options
     size = options.get("kernel_shape", constants[0].shape[2:] if kind == "Conv" else None)
     sides = 2 if size is None else len(size)
     steps, pads = (
@@ -117,16 +123,10 @@ def _add_map(
         network.add_pool(place, size, kind != "MaxPool")
 
 
-def _add_sums(
-    network: FloatNetwork,
-    place: str,
-    kind: str,
-    constants: list[NDArray[np.float64]],
-    options: dict[str, Any],
-    is_first: bool,
-) -> None:
+def _add_sums(network: FloatNetwork, node: _Node) -> None:
     """Add a dense layer, or a gain and an offset."""
-    first = constants[0]
+    place, kind, constants, options = node.place, node.kind, node.constants, node.options
+    first, is_first = constants[0], node.is_first
     of_rows = network.is_table or first.size == 1 or first.shape[-2:] == (1, 1)
     if kind == "Gemm" and is_first and not options.get("transA", 0):
         weights = options.get("alpha", 1.0) * (first if options.get("transB", 0) else first.T)
