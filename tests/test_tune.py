@@ -331,6 +331,18 @@ def test_the_time_left_is_that_of_all_trainings(trained, monkeypatch):
     assert ends == [*limited, "20 s left", "10 s left"]
 
 
+def test_all_processors_but_one_are_as_many_trials(trained, monkeypatch):
+    """With n_jobs=-2 the time left was divided by -2; a number that is none is one line."""
+    begun = []
+    monkeypatch.setattr("tinykernel.tuning.tuner.os.cpu_count", lambda: 4)
+    monkeypatch.setattr(tinykernel.tuning.run.Run, "go", lambda run, n_jobs: begun.append(n_jobs))
+    for n_jobs in (None, -1, -2, -9, 2):
+        with pytest.raises(BudgetError):
+            tune(*data(), sizes=["2KB"], n_jobs=n_jobs)
+    assert begun == [4, 4, 3, 1, 2]
+    refused(OptionError, tune, *data(), n_jobs="2", match="n_jobs must be a whole number; got '2'")
+
+
 def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):
     """After Ctrl-C there is a recommendation among what is finished; without any, it goes on."""
     X, y = data()

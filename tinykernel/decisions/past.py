@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.checks import check_choice, check_count
 from tinykernel.errors import OptionError, ShapeError
 from tinykernel.groups import as_groups
 
@@ -54,11 +55,14 @@ def relative(
     >>> relative([100, 100, 80, 120, 100], [0, 1, 0, 1, 0], n=2, how="less").tolist()
     [0, 0, -20, 20, 10]
     """
-    x, shift = np.asarray(numbers), int(n).bit_length() - 1
-    if not 1 <= shift <= _MOST_SHIFT or n != 1 << shift:
+    shift = check_count("n", n, 2).bit_length() - 1
+    if shift > _MOST_SHIFT or n != 1 << shift:
         raise OptionError(f"n: {n}; give 2, 4, 8, ... or {1 << _MOST_SHIFT}")
-    if how not in ("over", "less"):
-        raise OptionError(f"how: {how!r}; give 'over' or 'less'")
+    check_choice("how", how, ("over", "less"))
+    try:
+        x = np.asarray(numbers)
+    except ValueError:
+        raise ShapeError("numbers: rows of unequal lengths; give a row or rows") from None
     is_whole = x.ndim in (1, 2) and x.dtype.kind in "iu"
     if not is_whole or x.min(initial=0) < -_LARGEST or x.max(initial=0) > _LARGEST:
         raise ShapeError(

@@ -73,7 +73,7 @@ class TuneResult:
         figures = (
             f"{kilobytes(best.budget)}: {percent(best.accuracy)} {self.score} on held-out "
             f"rows (standard error {percent(best.standard_error)}) in {best.flash} bytes of "
-            f"flash and {best.ram} of RAM"
+            f"flash and {best.ram} of RAM ({best.measured})"
         )
         if self.stopped and self.n_folds == 1:
             # One fold tells two sizes apart by chance.

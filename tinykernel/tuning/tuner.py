@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,10 @@ def tune(
     journal : path-like, optional
         Folder for finished trials, which do not run again.
     n_jobs : int, optional
-        Trials at a time, one a processor by default and for -1. The result is the same. 0 trains
-        nothing and uses the trials of the journal. In ``joblib.parallel_config(backend="dask")``
-        trials run on the workers of a Dask cluster, one a thread; the journal stays here.
+        Trials at a time, one a processor by default and for -1, one less for -2 and so on. The
+        result is the same. 0 trains nothing and uses the trials of the journal. In
+        ``joblib.parallel_config(backend="dask")`` trials run on the workers of a Dask cluster, one
+        a thread; the journal stays here.
     **parameters
         As for `tinykernel.train`; ``random_state`` is 0 by default.
 
@@ -105,6 +107,8 @@ def tune(
             f"{name}: not an option of tune, which compares sizes of classifiers; leave it out"
         )
     check_count("n_folds", n_folds, 2)
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
+        raise OptionError(f"n_jobs must be a whole number; got {n_jobs!r}")
     if max_time is not None:
         check_positive("max_time, in seconds,", max_time)
     if hasattr(X, "columns"):
@@ -133,15 +137,16 @@ def tune(
         store = Journal(Path(journal), about | {"options": options | fixed})
         before = {o.trial: o for o in store.read() if o.trial in set(trials)}
     n_processors = os.cpu_count() or 1
-    if n_jobs in (None, -1):
-        n_jobs = effective_n_jobs(-1) if is_remote() else n_processors
-    threads = 1 if is_remote() else max(1, n_processors // max(1, n_jobs or 1))
+    n_jobs = -1 if n_jobs is None else n_jobs
+    if n_jobs < 0:
+        n_jobs = effective_n_jobs(n_jobs) if is_remote() else max(1, n_processors + 1 + n_jobs)
+    threads = 1 if is_remote() else max(1, n_processors // max(1, n_jobs))
     work = Work(rows, labels, named, folds, target, limits, {**options, "n_jobs": threads})
     run = Run(work, trials, before, store, max_time)
     if n_jobs == 0:
         run.stopped = "nothing was trained"
     else:
-        run.go(n_jobs or 1)
+        run.go(n_jobs)
     return _result(run, target, balanced=options.get("class_weight") == "balanced")
 
 

@@ -278,7 +278,7 @@ def _sizes_in_words(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     speed = result["report"]["instructions"]
     return [
         ("flash", flash),
-        ("RAM", size(result["ram"])),
+        ("RAM", f"{size(result['ram'])} ({result['flash_source']})"),
         ("instructions", "" if speed is None else f"about {speed} an inference"),
         ("over", "; ".join(result["report"]["problems"])),
     ]
