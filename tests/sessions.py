@@ -26,7 +26,8 @@ _PROGRESS = re.compile(
     r"^(?!note:)[a-z][a-z -]*: \d+(/\d+)?( |$)"
     r"|^(reading|cutting windows|linking|judging|building|finding what fits"
     r"|computing in Python|comparing with a linear model|counting instructions"
-    r"|compiling, once|running on|choosing|training|spectra|listening)\b[\w ,-]*(: .*)?$"
+    r"|compiling, once|running on|choosing|fitting|measuring|training|spectra|listening)"
+    r"\b[\w ,-]*(: .*)?$"
 )
 _VERSION = re.compile(
     r"\b((?:[\w-]+-)?(?:gcc|cc|clang|zig|QEMU|Unicorn))(?: \([^)]*\))?(?: version)? \d[\w.]*"

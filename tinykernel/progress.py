@@ -29,6 +29,7 @@ Observer = Callable[[Progress], None]
 
 _anywhere: list[Observer] = []
 _observer: ContextVar[Observer | None] = ContextVar("tinykernel_training_observer", default=None)
+_latest: ContextVar[Progress | None] = ContextVar("tinykernel_latest_progress", default=None)
 
 
 @contextmanager
@@ -41,18 +42,43 @@ def observing(observer: Observer | None) -> Iterator[None]:
     ...     report("sweeps", 1, 20)
     sweeps 1
     """
-    token = _observer.set(observer)
+    token, before = _observer.set(observer), _latest.set(None)
     try:
         yield
     finally:
         _observer.reset(token)
+        _latest.reset(before)
 
 
 def report(stage: str, done: int, total: int | None, message: str = "") -> None:
     """Send a `Progress` of these arguments to the observer, if there is one."""
+    _send(Progress(stage, done, total, message))
+
+
+def _send(progress: Progress) -> None:
     observer = _observer.get()
     if observer is not None:
-        observer(Progress(stage, done, total, message))
+        _latest.set(progress if progress.stage != PLAN else _latest.get())
+        observer(progress)
+
+
+@contextmanager
+def briefly(stage: str) -> Iterator[None]:
+    """Report a stage within the ``with`` block; then the one that it interrupted goes on.
+
+    >>> with observing(lambda progress: print(progress.stage)):
+    ...     report("comparing", 1, 2)
+    ...     with briefly("spectra"):
+    ...         pass
+    comparing
+    spectra
+    comparing
+    """
+    before = _latest.get()
+    report(stage, 0, None)
+    yield
+    if before is not None:
+        _send(before)
 
 
 def steps(stage: str, items: Sequence[_Item]) -> Iterator[_Item]:

@@ -75,6 +75,7 @@ class Pace:
         """Choose the share of the epochs by which kinds are compared."""
         if self.seconds is None:
             return
+        progress.report("measuring the speed", 0, None)
         first = {kind.name: (kind, spec) for kind, spec in reversed(tasks)}
         times = {name: _seconds(*task, problem) for name, task in first.items()}
         self._last = _clock()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinykernel import progress
 from tinykernel.codegen.targets import find_target
 from tinykernel.errors import BudgetError, TinykernelError
 from tinykernel.kinds.kind import AnyKind, Spec, table_bytes
@@ -91,7 +92,8 @@ def sized(kind: AnyKind, problem: Problem) -> Sized:
         return Sized([], None, error)
     for spec in specs:
         try:
-            largest, used = _largest(kind, spec, problem)
+            with progress.observing(None):  # what few rows take is short
+                largest, used = _largest(kind, spec, problem)
         except TinykernelError as error:
             # The size of one form may be unknown without a compiler; others may go on.
             if problem.options.is_sized:

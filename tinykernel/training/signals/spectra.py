@@ -51,11 +51,11 @@ class PreparedPlanes(PreparedConvolutions):
         grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
         spectrum, _ = spectrum_of_planes(options, shape, data.raw_dtype)
         assert spectrum is not None
-        progress.report("spectra", 0, None)
         segments = spectrum.gives(grid)
         planes = -1, 1, segments.rows, segments.channels
-        rows = split_rows(data.map_rows(lambda raw: spectrum.run(raw, grid)), options)
-        rows = rows.map_rows(lambda levels: levels.astype(np.uint8).reshape(planes))
+        with progress.briefly("spectra"):
+            rows = split_rows(data.map_rows(lambda raw: spectrum.run(raw, grid)), options)
+            rows = rows.map_rows(lambda levels: levels.astype(np.uint8).reshape(planes))
         return PreparedPlanes(data, rows, options, grid, spectrum)
 
     def plan(self, settings: ImageSettings, n_rows: int) -> SeparablePlan:

@@ -162,8 +162,6 @@ def fit_windows(
         first, _ = spectrum_of(options, shape, data.raw_dtype)
     beside, data = with_levels(data, shape, options)
     grid, seen_shape = Grid.raw(data.raw_dtype, shape[0], 1, shape[1]), (shape[0], shape[1])
-    if isinstance(first, Spectrum):
-        progress.report("spectra", 0, None)
 
     def levels_of(rows: NDArray[Any]) -> NDArray[Any]:
         assert first is not None
@@ -171,7 +169,8 @@ def fit_windows(
         return np.hstack([levels, rows[:, grid.size :].astype(np.uint8)])
 
     if isinstance(first, Spectrum):
-        data, output = with_spectra(data, first, grid, levels_of, options), first.gives(grid)
+        with progress.briefly("spectra"):
+            data, output = with_spectra(data, first, grid, levels_of, options), first.gives(grid)
         seen_shape = output.rows, output.channels
         plan, scaler = _plan_of_levels(data, options, settings, seen_shape)
     else:
@@ -223,6 +222,7 @@ class _Windows:
         is_few = len(rows.inputs) <= FEW_WINDOWS and rows.validation is None
         if self.of_classes and is_few and not untrained:
             return self._of_few()
+        progress.report("choosing kernels", 0, None)
         codes = rows.targets if self.of_classes else np.zeros_like(rows.targets)
         numbers, weight = some_rows(codes, rows.weight, RANKING_WINDOWS)
         ranked = replace(rows.of(numbers), weight=weight)
@@ -233,6 +233,7 @@ class _Windows:
             history = History([{"loss": float("nan")}])
             return _Chosen(pool, stages, pool.untrained(counts.inputs.shape[1]), history)
         if self.of_classes:
+            progress.report("fitting weights", 0, None)
             return _Chosen(pool, stages, *_fit_classes(plan, counts))
         learner = LinearLearner(counts, plan.linear)
         history = run_training(learner, counts)
