@@ -1,11 +1,33 @@
 """The sorts of problems, and the words that scripts tell them by."""
 
 import pickle
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
+import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import tinykernel
 from tinykernel import errors
+from tinykernel.training.components import learner as interruption
+from tinykernel.training.loop import History, run_epochs
+
+
+def test_a_warning_names_the_line_that_called_the_package(monkeypatch) -> None:
+    """It named one of this package, or one further out, as calls lay more or less deep."""
+    monkeypatch.setattr(interruption, "run_epochs", _interrupted)
+    X, y = np.eye(20), np.arange(20) % 2
+    how = {"model": "components", "n_components": 32, "epochs": 2, "effort": "quick"}
+    for call in (tinykernel.Classifier(**how).fit, partial(tinykernel.train, **how)):
+        with pytest.warns(ConvergenceWarning, match="interrupted") as said:
+            call(X, y)
+        assert [each.filename for each in said] == [__file__]
+
+
+def _interrupted(*arguments: Any, **options: Any) -> History:
+    return replace(run_epochs(*arguments, **options), interrupted=True)
 
 
 def test_codes_stay_the_same() -> None:

@@ -1,4 +1,7 @@
-"""The exceptions for problems that the user can fix."""
+"""The exceptions for problems that the user can fix, and warnings."""
+
+import sys
+import warnings
 
 
 class TinykernelError(ValueError):
@@ -24,6 +27,14 @@ class TinykernelError(ValueError):
 
     def __init_subclass__(cls) -> None:
         cls.code = cls.__name__.removesuffix("Error").lower()
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line that called this package: that of the user."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("tinykernel."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 class BoardError(TinykernelError):

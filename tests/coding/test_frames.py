@@ -8,6 +8,7 @@ from tests.cli.tools import QUICK, succeeded
 from tests.coding.test_codes import fruit
 from tests.refusals import refused
 from tinykernel import (
+    Classifier,
     NoveltyDetector,
     TernaryKernelClassifier,
     TernaryKernelRegressor,
@@ -23,6 +24,7 @@ from tinykernel.coding.codes import Coding
 from tinykernel.errors import DataError, ShapeError, TinykernelError
 from tinykernel.modelfile import about
 
+_QUICK = {"effort": "quick", "random_state": 0}
 _SMALL = {"n_components": 64, "effort": "quick", "random_state": 0}
 
 
@@ -97,6 +99,39 @@ def test_estimators_code_frames_and_remember_how(frame, tmp_path):
     assert plain.coding_ == {"texts": {}, "gaps": {}, "usual": {"ripe": float(most == "yes")}}
 
 
+def test_gaps_of_an_array_are_those_of_a_frame(require_tool, tmp_path):
+    """NaN of rows becomes the same number, in the same model, and stays so in a file."""
+    pd = require_tool("pandas")
+    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(int)
+    X[::7, 0] = X[3::9, 1] = np.nan
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    plain, named = (train(rows, y, model="linear", **_QUICK) for rows in (X, frame))
+    assert plain.model.fingerprint() == named.model.fingerprint()
+    assert list(plain.classifier.coding_["gaps"]) == ["0", "1"]
+    called = train(X, y, model="linear", feature_names=["a", "b", "c"], **_QUICK)
+    assert called.classifier.coding_ == named.classifier.coding_
+    X[5, 2] = np.nan  # the median, as training had no gap there
+    answers = named.classifier.decision_function(frame.assign(c=X[:, 2]))
+    assert np.array_equal(plain.classifier.decision_function(X), answers)
+    save(plain.classifier, tmp_path / "a.tkm")
+    assert np.array_equal(load(tmp_path / "a.tkm").predict(X), plain.predict(X))
+    assert verify(plain.classifier, X[:9], y[:9]).differences == 0
+
+
+def test_gaps_of_windows_and_new_gaps_are_refused():
+    """One line says that values are missing, and which rows may lack some."""
+    rng = np.random.default_rng(0)
+    whole, y = rng.normal(size=(40, 16)), np.arange(40) % 2
+    gap = np.where(rng.random(whole.shape) < 0.1, np.nan, whole)
+    classifier = Classifier(model="linear", **_QUICK).fit(whole, y)
+    refused(DataError, classifier.predict, gap, match="X: Input X contains NaN; fill it")
+    refused(DataError, NoveltyDetector().fit, gap, match="X: Input X contains NaN; fill it")
+    for rows, shape in ((gap.reshape(40, 16, 1), {}), (gap, {"window_shape": (16, 1)})):
+        refused(DataError, train, rows, y, match="contains NaN; fill it", **shape)
+        refused(DataError, Classifier(**shape).fit, rows, y, match="contains NaN; fill it")
+
+
 def test_a_coding_is_that_of_the_training_rows(require_tool):
     """A model of numbers refuses text that comes later; for gaps it takes the median."""
     pd = require_tool("pandas")
@@ -112,8 +147,8 @@ def test_a_coding_is_that_of_the_training_rows(require_tool):
     scores = cross_val_score(TernaryKernelClassifier(**_SMALL), gap, y, error_score="raise")
     assert np.isfinite(scores).all()
     refused(DataError, classifier.predict, X.assign(b="x"))
-    for wrong in (gap.to_numpy(), X.assign(b="x").to_numpy()):
-        refused(DataError, TernaryKernelClassifier().fit, wrong, y, match="give a frame of pandas")
+    wrong = X.assign(b="x").to_numpy()
+    refused(DataError, TernaryKernelClassifier().fit, wrong, y, match="give a frame of pandas")
     refused(DataError, TernaryKernelRegressor().fit, X, ["a"] * 60, match="y: holds text")
     watch = NoveltyDetector().fit(X)  # has no coding, so that it takes numbers alone
     for wrong in (X.assign(b="x"), gap):

@@ -1,7 +1,6 @@
 """`train`: select the best model that fits a budget, fit it, link it."""
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from tinykernel.budget.teaching import lesson
 from tinykernel.checks import check_choice, check_positive
 from tinykernel.codegen.targets import find_target
 from tinykernel.coding.codes import Coding
-from tinykernel.coding.frames import coded_frame
-from tinykernel.errors import OptionError, TinykernelError
+from tinykernel.coding.frames import coded_rows
+from tinykernel.errors import OptionError, TinykernelError, warn
 from tinykernel.estimator import Classifier, Regressor
 from tinykernel.kinds import Problem, kinds_for
 from tinykernel.kinds.delivery import deliver, estimated
@@ -130,8 +129,8 @@ def train(
     Parameters
     ----------
     X : array-like, shape (n, n_features)
-        Raw inputs, finite; their dtype decides what the firmware takes. Text and missing values of
-        a frame become numbers, which ``classifier.coding_`` has.
+        Raw inputs; their dtype decides what the firmware takes. Text of a frame, and missing values
+        of a frame or of an array of rows, become numbers, which ``classifier.coding_`` has.
     y : array-like, shape (n,)
         Labels of at least two classes; with the task "numbers" values, also (n, n_values).
     budget : str, int or Limits, optional
@@ -217,12 +216,16 @@ def train(
         taught = lesson(teacher, X, y, X_more, sample_weight, groups, of_values)
     elif X_more is not None:
         raise OptionError("X_more: rows without labels need a teacher; give one")
-    X, coding, validation = _in_numbers(X, validation)
     options = _options(parameters, task, method)
+    tables = {"is_table": options.keys().isdisjoint(("image_shape", "window_shape"))}
+    X, coding = coded_rows(X, None, feature_names, **tables)
+    if validation is not None:
+        others = coded_rows(validation[0], coding or Coding(), feature_names, **tables)[0]
+        validation = others, validation[1]
     if taught is not None:
         if feature_names is None and hasattr(X, "columns"):
             feature_names = list(map(str, X.columns))
-        more = [] if X_more is None else [coded_frame(X_more, coding=coding or Coding())[0]]
+        more = [] if X_more is None else [coded_rows(X_more, coding or Coding(), feature_names)[0]]
         whole = np.concatenate([np.asarray(part) for part in (X, *more)])
         X, y, groups = whole[taught.rows], taught.y, taught.groups
         sample_weight = taught.weight
@@ -298,16 +301,6 @@ def _learned(
     return trainings, smaller
 
 
-def _in_numbers(
-    X: ArrayLike, validation: tuple[ArrayLike, ArrayLike] | None
-) -> tuple[ArrayLike, Coding | None, tuple[ArrayLike, ArrayLike] | None]:
-    """Return data frames as numbers, their coding, and validation rows in the same coding."""
-    rows, coding = coded_frame(X)
-    if validation is not None:
-        validation = (coded_frame(validation[0], coding=coding or Coding())[0], validation[1])
-    return rows, coding, validation
-
-
 def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str, Any]:
     """Return the options that were set, with a loss for values; refuse options without effect."""
     check_choice("task", task, TASKS)
@@ -371,5 +364,5 @@ class _Linking:
             # A finished training is worth more than an exact figure.
             reason = str(error) or "interrupted"
             size = "its size is not known" if estimate is None else "its size is an estimate"
-            warnings.warn(f"not linked, so {size} ({reason})", stacklevel=5)
+            warn(f"not linked, so {size} ({reason})")
             return estimate

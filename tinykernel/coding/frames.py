@@ -1,6 +1,6 @@
-"""Frames of pandas and polars: text and missing values become numbers as those of files do."""
+"""Frames and arrays: text and missing values become numbers as those of files do."""
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from numbers import Complex, Real
 from typing import Any
 
@@ -17,6 +17,7 @@ from tinykernel.coding.cells import (
 )
 from tinykernel.coding.codes import MOST_TEXTS, Coding, coding_of, recoded, refuse_new_gaps
 from tinykernel.errors import DataError, ShapeError
+from tinykernel.stored import row_blocks
 from tinykernel.text import column_names, count, listed, visible
 
 _Rows = NDArray[np.float64]
@@ -55,13 +56,20 @@ def with_names(X: Any) -> Any:
     return X.set_axis(names, axis=1)
 
 
-def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | None]:
-    """Return a frame of numbers and their coding; other rows, and numbers, unchanged."""
+def coded_rows(
+    X: Any,
+    coding: Coding | None = None,
+    names: Sequence[str] | None = None,
+    *,
+    is_table: bool = True,
+) -> tuple[Any, Coding | None]:
+    """Return rows of numbers and their coding; arrays that lack no value stay as they are."""
     # Text, categories, dates and missing values become numbers as in a file, or by the `coding` of
-    # an earlier training; text that differs in nearly every row is refused.
+    # an earlier training; text that differs in nearly every row is refused. The columns of arrays
+    # have `names`, else numbers; an array that is no table stays as it is.
     X = with_names(X)
     if not is_frame(X):
-        return X, None
+        return _coded_array(X, coding, names) if is_table else (X, None)
     names = [str(name) for name in X.columns]
     is_new = coding is None or not (coding.texts or coding.gaps)
     if is_new and all(_is_plain(X[name]) for name in X.columns):
@@ -90,16 +98,32 @@ def coded_frame(X: Any, coding: Coding | None = None) -> tuple[Any, Coding | Non
     return type(X)(numbers, schema=list(X.columns)), coding
 
 
+def _coded_array(
+    X: Any, coding: Coding | None, names: Sequence[str] | None
+) -> tuple[Any, Coding | None]:
+    is_open = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
+    if not is_open or not any(np.isnan(rows).any() for _, rows in row_blocks(X)):
+        return X, None
+    columns = list(map(str, range(X.shape[1]) if names is None else names))
+    if coding is None:
+        lacking = np.asarray(np.isnan(X).any(axis=0), np.bool_)
+        coding = coding_of(X.astype(np.float64), columns, {}, lacking)
+    X = recoded(X, columns, {}, coding)
+    refuse_new_gaps(X, columns, "X")
+    return X, coding
+
+
 def in_numbers(model: Any, X: Any) -> Any:
-    """Return rows of a frame by the numbers of the training, which a fitted estimator remembers."""
-    if not hasattr(model, "fit"):
+    """Return rows by the numbers of the training, which a fitted estimator remembers."""
+    coding = Coding.read(getattr(model, "coding_", None))
+    if not hasattr(model, "fit") or (coding is None and not is_frame(X)):
         return with_names(X)
-    return coded_frame(X, coding=Coding.read(getattr(model, "coding_", None)) or Coding())[0]
+    return coded_rows(X, coding or Coding(), getattr(model, "feature_names_in_", None))[0]
 
 
 def uncoded(X: Any) -> Any:
     """Return rows of numbers; text and missing values of a frame are a TinykernelError."""
-    rows, coding = coded_frame(X)
+    rows, coding = coded_rows(X, is_table=False)
     for name in () if coding is None else (*coding.texts, *coding.gaps):
         raise DataError(f"X: column {name!r} holds text or lacks values; give numbers")
     return rows

@@ -23,6 +23,10 @@ from tinykernel.training.options import TrainerOptions, declared
 from tinykernel.training.options.fields import ClassParameters, MachineParameters, Parameters
 from tinykernel.training.trainset import TrainSet, prepare
 
+# Fewer different numbers, and numbers of which each occurs twice, may be classes.
+_MANY_NUMBERS, _FEW_NUMBERS = 100, 20
+_OF_VALUES = 'train with task="numbers", or a Regressor'
+
 
 def _check_labels(y: NDArray[Any]) -> None:
     """Refuse missing labels, and numbers that are no classes."""
@@ -32,14 +36,20 @@ def _check_labels(y: NDArray[Any]) -> None:
     )
     if gaps:
         raise DataError(f"y: {gaps} of {len(y)} labels are missing; leave these rows out")
+    if y.dtype.kind in "iuf" and np.array_equal(y, np.rint(y)):
+        times = np.unique(y, return_counts=True)[1]
+        most = max(_FEW_NUMBERS, min(len(y) // 4, _MANY_NUMBERS))
+        if times.size > most and times.min() == 1:
+            raise DataError(
+                f"y: {times.size} different numbers, some of them once, are probably values; "
+                f"{_OF_VALUES}, or give classes as text"
+            )
     try:
         check_classification_targets(y)
     except ValueError as error:
         if "continuous" not in str(error):
             raise
-        raise DataError(
-            'y: Unknown label type: continuous values; train with task="numbers", or a Regressor'
-        ) from None
+        raise DataError(f"y: Unknown label type: continuous values; {_OF_VALUES}") from None
 
 
 class BaseClassifier(MachineClassifier, KernelEstimator):
@@ -152,8 +162,9 @@ class Classifier(Budgeted, BaseClassifier, ClassParameters, Parameters):
     feature_names_in_ : ndarray of str
         Only when `X` had column names.
     coding_ : dict
-        Only when `X` was a frame. By column, the numbers of "texts" and of "gaps", missing values;
-        "usual" is the number of a missing value where training had none: the median.
+        Only when `X` was a frame, or an array with NaN. By column, the numbers of "texts" and of
+        "gaps", missing values; "usual" is the number of a missing value where training had none:
+        the median.
     machine_ : IntegerModel
         What was learned: the very function that the firmware computes.
     input_shape_ : tuple of int or None

@@ -1,6 +1,5 @@
 """Common parts of the estimators: input checks, training, the integer model."""
 
-import warnings
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar
@@ -12,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from tinykernel.codegen.targets import find_target
-from tinykernel.coding.frames import coded_frame, in_numbers
-from tinykernel.errors import DataError, OptionError
+from tinykernel.coding.frames import coded_rows, in_numbers
+from tinykernel.errors import DataError, OptionError, warn
 from tinykernel.kinds import Problem, kinds_for
 from tinykernel.kinds.delivery import deliver, estimated
 from tinykernel.kinds.problem import check_rows
@@ -32,6 +31,12 @@ from tinykernel.training.trainset import TrainSet
 
 #: The processor that limits are for, unless another one is given.
 DEFAULT_TARGET = "cortex-m4"
+# What to do where scikit-learn refuses rows, by how its message begins.
+_WAYS = {
+    "Input X contains NaN": "fill it; classifiers and regressors take it in arrays and frames of "
+    "tables alone, if training rows had some",
+    "could not convert string": "give a frame of pandas or polars, whose text becomes numbers",
+}
 _SelfT = TypeVar("_SelfT", bound="KernelEstimator")
 
 
@@ -41,11 +46,12 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
     machine_: IntegerModel
     coding_: dict[str, Any]
 
-    def _coded(self, X: Any) -> Any:
-        """Return training rows; text and missing values of a frame become numbers."""
+    def _coded(self, X: Any, options: TrainerOptions) -> Any:
+        """Return training rows; text and missing values of a table become numbers."""
         if hasattr(self, "coding_"):
             del self.coding_  # that of another model
-        rows, coding = coded_frame(X)
+        is_table = options.image_shape is None and options.window_shape is None
+        rows, coding = coded_rows(X, is_table=is_table)
         if coding is not None:
             self.coding_ = coding.written()
         return rows
@@ -63,27 +69,29 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, **checks: bool
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
         """Check training rows, their labels or values, and their weights."""
-        try:
-            rows, targets = validate_data(self, X, y, dtype="numeric", **checks)
-        except ValueError as error:
-            problem = str(error).partition("\n")[0].rstrip(".")
-            if not problem.startswith(("Input X contains NaN", "could not convert string")):
-                raise
-            raise DataError(
-                f"X: {problem}; give a frame of pandas or polars, whose text and missing values "
-                "become numbers, or fill them"
-            ) from None
+        rows, targets = self._numeric(X, y, **checks)
         weight = _check_sample_weight(
             sample_weight, rows, dtype=np.float64, ensure_non_negative=True
         )
         return rows, targets, weight
+
+    def _numeric(self, *rows: Any, **checks: Any) -> Any:
+        """Return rows, and labels or values where they are given, as scikit-learn checks them."""
+        try:
+            return validate_data(self, *rows, dtype="numeric", **checks)
+        except ValueError as error:
+            problem = str(error).partition("\n")[0].rstrip(".")
+            way = next((way for begin, way in _WAYS.items() if problem.startswith(begin)), None)
+            if way is None:
+                raise
+            raise DataError(f"X: {problem}; {way}") from None
 
     def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
         """Check rows to predict, and round them as the firmware's input type does."""
         check_is_fitted(self)
         X = in_numbers(self, X)
         self.machine_.check_columns(X)  # sklearn compares names of text only
-        rows = validate_data(self, flat(X)[0], dtype="numeric", reset=False)
+        rows = self._numeric(flat(X)[0], reset=False)
         return to_raw(rows, "float32") if self.machine_.raw_dtype == "float32" else rows
 
     def quantize(self) -> IntegerModel:
@@ -173,11 +181,12 @@ class KernelEstimator(MachineEstimator):
         Parameters
         ----------
         X : array-like, shape (n, n_features)
-            Raw inputs, finite. Their dtype decides what the firmware takes: float32 for any float,
+            Raw inputs. Their dtype decides what the firmware takes: float32 for any float,
             uint8 for bool, 8- and 16-bit integers as they are, int32 for other integers. Arrays
             (n, samples, channels) and (n, height, width, channels), and rows with a `window_shape`
             or an `image_shape`, go through a local stage. Text, categories, dates and missing
-            values of a frame of pandas or polars become numbers, as those of files do.
+            values of a frame of pandas or polars become numbers, as those of files do, and so does
+            NaN in an array of rows of a table.
         y : array-like, shape (n,), or (n, n_values)
             Labels: numbers, strings or bools, of at least two classes. Of a regressor finite
             numbers.
@@ -199,7 +208,7 @@ class KernelEstimator(MachineEstimator):
             If a parameter is not allowed, a value does not fit, there is one class only, or the
             values differ so much in size that one fixed point cannot hold all.
         ValueError
-            From scikit-learn's checks of `X` and `y`, e.g. for NaN.
+            From scikit-learn's checks of `X` and `y`, e.g. for infinity.
 
         Warns
         -----
@@ -235,7 +244,7 @@ class KernelEstimator(MachineEstimator):
         names = {field.name for field in fields(self.KIND)} & set(parameters)
         options = self.KIND(**{name: parameters[name] for name in names})
         limits, target = self._limits(options)
-        X, shape = self._shaped(self._coded(X), options)
+        X, shape = self._shaped(self._coded(X, options), options)
         checked = self._weighted_rows(X, y, sample_weight, **self.CHECKS)
         others = None if validation is None else self._checked_pair(validation)
         data, attributes = self._train_set(y, options, *checked, validation=others, **beside)
@@ -282,11 +291,8 @@ class KernelEstimator(MachineEstimator):
         }
         if self.interrupted_:
             after = f" after {self.n_iter_} epochs" if self.n_iter_ > 1 else ""
-            warnings.warn(
-                f"training was interrupted{after}; the best model so far is used",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            text = f"training was interrupted{after}; the best model so far is used"
+            warn(text, ConvergenceWarning)
 
     def _checked_pair(
         self, validation: tuple[ArrayLike, ArrayLike]
@@ -295,8 +301,14 @@ class KernelEstimator(MachineEstimator):
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise OptionError(f"validation: give a pair (X, y) of rows and {self.TARGET}")
         pair = flat(in_numbers(self, validation[0]))[0], validation[1]
-        rows, targets = validate_data(self, *pair, dtype="numeric", reset=False, **self.CHECKS)
+        rows, targets = self._numeric(*pair, reset=False, **self.CHECKS)
         return rows, targets
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare that rows of a table may lack values."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from tinykernel.coding.frames import uncoded
 from tinykernel.decisions.novelty import Alarms, alarms
@@ -178,7 +177,7 @@ class NoveltyDetector(OutlierMixin, MachineEstimator):
         options = NoveltyOptions(random_state=seed, **{name: getattr(self, name) for name in names})
         limits = limits_on(self.budget, self.target, is_sized=True)
         X, shape = self._shaped(uncoded(X), options)
-        rows = validate_data(self, X, dtype="numeric", ensure_min_samples=2)
+        rows = self._numeric(X, ensure_min_samples=2)
         raw_dtype = raw_dtype_of(rows.dtype)
         raw = to_raw(rows, raw_dtype)
         everyone = np.ones(len(raw), dtype=bool)

@@ -1,6 +1,5 @@
 """Kernels of signals: counts of windows, and a linear part on these."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -8,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from tinykernel import progress
+from tinykernel.errors import warn
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec, best_trial, candidate_of
 from tinykernel.kinds.problem import Problem
 from tinykernel.measure.capacity import MOST_KERNELS
@@ -67,7 +67,7 @@ class KernelsKind(Kind[KernelsSpec]):
         options, linear = problem.options, problem.options.linear
         spectrum, why = problem.once(spectrum_of_kernels)
         if why:
-            warnings.warn(why, stacklevel=2)
+            warn(why)
         bits: tuple[int, ...] = (_DEFAULT_BITS,) if linear == "auto" else (int(linear),)
         is_open = problem.limits is not None and options.n_kernels is None
         if is_open and linear == "auto":
@@ -106,10 +106,7 @@ class KernelsKind(Kind[KernelsSpec]):
             sized = on_spectrum
         has_spectrum = problem.options.spectrum == "auto" and problem.once(spectrum_of_kernels)[0]
         if has_spectrum and not any(spec.on_spectrum for spec in sized):
-            warnings.warn(
-                f"no spectrum: the budget leaves room for fewer than {_FEW_KERNELS} kernels",
-                stacklevel=2,
-            )
+            warn(f"no spectrum: the budget leaves room for fewer than {_FEW_KERNELS} kernels")
         by_layout: dict[tuple[int, bool], list[KernelsSpec]] = {}
         for spec in sized:
             by_layout.setdefault((spec.cells, spec.without_mean), []).append(spec)
