@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from tinykernel import Classifier, progress, train
@@ -17,6 +19,9 @@ from tinykernel.kinds.components import ComponentsKind
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.selection import select
 from tinykernel.papers import PaperClassifier
+from tinykernel.training import loop
+from tinykernel.training.images.convolutions import ConvolutionLearner
+from tinykernel.training.loop import Schedule
 from tinykernel.training.options.effort import Effort
 
 X, y = load_digits(return_X_y=True)
@@ -35,7 +40,7 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize("text", ["normal", "0.25/12/0.4", "0.5/all/1", "1/0/0.01/quick"])
+@pytest.mark.parametrize("text", ["normal", "0.25/12/0.4+3-8+5-7", "0.5/all/1", "1/0/0.01/quick"])
 def test_an_effort_is_read_as_it_is_written(text):
     """What a training prints is what the option takes."""
     effort = Effort.of(text)
@@ -70,7 +75,7 @@ def test_epochs_are_those_that_fit(monkeypatch):
     other = SimpleNamespace(name="other", share=1.0, epochs=lambda spec, problem: 0)
     monkeypatch.setattr(pace, "_clock", Clock(0.0))
     monkeypatch.setattr(pace, "_seconds", lambda kind, *_: 100.0 * (kind.name == "kind"))
-    cases = (60.0, 0.13, 0.53, 26), (1000.0, 1.0, 1.0, 50), (0.0, 0.01, 0.01, 1)
+    cases = (60.0, 0.13, 0.52, 26), (1000.0, 1.0, 1.0, 50), (0.0, 0.01, 0.01, 1)
     for seconds, share, final, epochs in cases:
         said = []
         limited = Pace()
@@ -104,7 +109,7 @@ def test_compiling_shortens_what_follows(monkeypatch):
     clock.now += 10.0
     assert not limited.goes_on()
     limited.last(kind, "a", problem)
-    assert limited.effort.final == 0.19  # of 25 seconds all but 5.2
+    assert limited.effort.final == 0.18  # of 25 seconds all but 6
 
 
 def test_the_effort_of_a_limited_training_makes_the_same_bytes(monkeypatch):
@@ -170,6 +175,61 @@ def test_a_limit_that_is_far_away_changes_nothing(monkeypatch):
     limited = train(X, y, model="trees", max_time="auto", **PLANNED)
     assert limited.model.fingerprint() == usual.model.fingerprint()
     assert limited.classifier.effort == "normal"
+
+
+@given(st.integers(1, 9), st.lists(st.integers(1, 40), unique=True, max_size=6), st.integers(2, 9))
+def test_steps_end_as_small_after_cuts(more, numbers, a_epoch):
+    """Whatever was cut, the share rises from 0 to 1, and is the same until the first cut."""
+    done, total = sorted(numbers)[: len(numbers) // 2], sorted(numbers)[(len(numbers) + 1) // 2 :]
+    epochs = max(numbers, default=1) + more
+    schedule = Schedule(epochs, tuple(zip(done, total[::-1], strict=True)))
+    shares = [schedule.share(batch, a_epoch) for batch in range(schedule.total * a_epoch + 1)]
+    assert shares[0] == 0
+    assert np.all(np.diff(shares) > 0)
+    assert shares[-1] == pytest.approx(1)
+    same = (done[0] if done else epochs) * a_epoch
+    assert shares[:same] == [batch / (epochs * a_epoch) for batch in range(same)]
+
+
+def test_a_slower_training_is_cut_and_made_again(monkeypatch):
+    """A last training slower than measured passed the limit; the text says where it was cut.
+
+    A second one, of a smaller model, has the epochs of the first.
+    """
+    clock = Clock(0.0)
+    monkeypatch.setattr(pace, "_clock", clock)
+    monkeypatch.setattr(pace, "_seconds", lambda *_: 10.0)
+    for module in (loop, fitting):
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=clock))
+    monkeypatch.setattr(loop, "seconds_compiling", lambda: 0.0)
+    step = ConvolutionLearner.epoch
+
+    def slow(learner, number):
+        clock.now += 2.0
+        return step(learner, number)
+
+    monkeypatch.setattr(ConvolutionLearner, "epoch", slow)
+    images = {"model": "chains", "n_channels": 4, "image_shape": (8, 8), "epochs": 10}
+    how = images | {"target": "host", "random_state": 0}
+    limited = train(X, y, max_time=15.0, **how)
+    effort = limited.classifier.effort
+    assert effort == "1/all/1+1-6"  # 15 s less 2 to pack, 0.8 to predict, 2 of the first epoch
+    assert limited.classifier.n_iter_ == 6
+    again = train(X, y, **how | {"effort": effort}, n_jobs=2)
+    assert again.model.fingerprint() == limited.model.fingerprint()
+    limits = Pace(effort=Effort.of(effort), is_settled=True)
+    limits.limit(1.0)
+    assert [limits.replanned(done, 10, 9.0) for done in (1, 2)] == [6, 10]
+
+
+def test_what_may_pass_the_limit_is_left_out(monkeypatch):
+    """Trees that were trained only to say more about a model passed the limit."""
+    monkeypatch.setattr(pace, "_clock", Clock(0.0))
+    limited = Pace()
+    assert limited.leaves(1e9)
+    limited.limit(10.0)
+    assert limited.leaves(7.0)
+    assert not limited.leaves(9.0)
 
 
 def test_images_take_a_share_of_their_epochs():

@@ -239,7 +239,7 @@ def test_one_tree_that_is_not_behind_many_is_named(wrong, is_named):
     y = (X.sum(axis=1) > 0) ^ (rng.random(400) < wrong)
     problem = Problem(prepare(X, y)[1], TrainerOptions(random_state=0))
     spec = TreesSpec(8192, trial=TreeTrial(TreeOptions(), 60))
-    said = single_tree(spec, problem, TreesKind().fit(spec, problem).machine)
+    said = single_tree(spec, problem, TreesKind().fit(spec, problem).machine, 1.0)
     assert (
         "tables of 215 in place of 2564 bytes: one tree an output chosen over" in said
     ) == is_named

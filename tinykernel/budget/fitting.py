@@ -289,7 +289,9 @@ def _learned(
         problem.pace.limit(max(check_positive("max_time, in seconds,", max_time) - passed, 0.0))
     selection = select(problem, kinds_for(problem.options))
     linking.limits = problem.limits
+    begun = time.perf_counter()
     result, trainings = deliver(selection, problem, estimated(problem), linking.measure)
+    took = time.perf_counter() - begun
     estimator.take(result, selection, problem, attributes)
     # Nothing makes again what Ctrl-C has ended.
     is_whole = not (selection.interrupted or result.history.interrupted)
@@ -297,7 +299,7 @@ def _learned(
         estimator.effort = str(problem.pace.effort)
     smaller = ""
     with suppress(KeyboardInterrupt):  # The model is there, and this says only more about it.
-        smaller = single_tree(selection.spec, problem, result.machine) if is_whole else ""
+        smaller = single_tree(selection.spec, problem, result.machine, took) if is_whole else ""
     return trainings, smaller
 
 

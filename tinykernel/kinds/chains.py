@@ -63,7 +63,7 @@ class ConvolutionsKind(Kind[ChannelsSpec]):
 
     def fit(self, spec: ChannelsSpec, problem: Problem) -> TrainingResult:
         prepared = _prepared(problem, problem.options.validation_fraction)
-        return prepared.fit(spec, problem.pace.effort.final)
+        return prepared.fit(spec, problem.pace.effort.final, problem.pace.replanned)
 
 
 def _prepared(problem: Problem, validation_fraction: float | None) -> PreparedConvolutions:

@@ -190,7 +190,8 @@ class ComponentsKind(Kind[ComponentsSpec]):
             if key not in problem.prepared:
                 problem.prepared[key] = prepared.best_draw(recipe)
             recipe = replace(recipe, draw=problem.prepared[key])
-        return prepared.trained(recipe, options.validation_fraction, small_code=spec.small_code)
+        judging, replan = options.validation_fraction, problem.pace.replanned
+        return prepared.trained(recipe, judging, replan, small_code=spec.small_code)
 
 
 def _prepared(problem: Problem) -> Prepared:

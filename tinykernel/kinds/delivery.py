@@ -38,6 +38,7 @@ def deliver(
     while True:
         trainings += 1
         result = kind.fit(spec, problem)
+        problem.pace.is_settled = True
         uses = (measure(result.machine) for measure in measures)
         over = next((used for used in uses if used.share > 1), None)
         if over is None:

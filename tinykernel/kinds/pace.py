@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 # Shares of the time: until when settings are searched, for finalists and the final training, and
 # until when that should end, as speeds vary.
 _SEARCH, _REST, _END = 0.45, 0.4, 0.92
-# Longest last steps: packing, and linking where there is a compiler.
-_LAST_SECONDS = 2.0
+# Longest last steps: packing, and linking where there is a compiler; and predicting all rows, in
+# epochs.
+_LAST_SECONDS, _LAST_EPOCHS = 2.0, 0.4
 # Epochs and rows of a training that measures the speed.
 _PILOT_EPOCHS, _PILOT_ROWS = 2, 256
 _clock = time.monotonic
@@ -38,6 +39,7 @@ class Pace:
     seconds: float | None = None
     n_trials: int = 0
     whole: Effort = NAMED["normal"]  # before the time shortened it.
+    is_settled: bool = False  # whether a final training has ended: others have its epochs.
     _end: float = 0.0
     _last: float = 0.0
     _span: float = 0.0  # of the shares: what compiling and measuring have left.
@@ -98,13 +100,38 @@ class Pace:
         if self.seconds is None:
             return
         epochs, seconds = kind.epochs(spec, problem), _seconds(kind, spec, problem)
-        left = self._end - (1 - _END) * self._span - _LAST_SECONDS - _clock()
         if seconds:
+            left = self._end - (1 - _END) * self._span - _clock()
+            left -= _LAST_SECONDS + _LAST_EPOCHS * seconds / epochs
             share = min(self.effort.final, _rounded(left / seconds))
             self.effort = replace(self.effort, final=share)
             planned = f"{max(1, round(share * epochs))} of {epochs} epochs"
             ends = _at(share * seconds + _LAST_SECONDS)
             progress.report(progress.PLAN, 0, None, f"{spec}: {planned}, until about {ends}")
+
+    def replanned(self, done: int, total: int, seconds: float) -> int:
+        """Return the epochs of a final training in all, after so many of `seconds` each.
+
+        They are fewer where they would end too late, but at least one, in which steps get small.
+        """
+        cuts = dict(self.effort.cuts)
+        total = min(total, cuts.get(done, total))
+        if self.seconds is None or self.is_settled:
+            return total
+        left = self._end - _LAST_SECONDS - _LAST_EPOCHS * seconds - _clock()
+        most = max(done + 1, done + int(left / max(seconds, 1e-9)))
+        if most >= total:
+            return total
+        before = ((at, planned) for at, planned in self.effort.cuts if at < done)
+        self.effort = replace(self.effort, cuts=(*before, (done, most)))
+        ends = _at((most - done) * seconds + _LAST_SECONDS)
+        message = f"{most} of {total} epochs, as they take longer, until about {ends}"
+        progress.report(progress.PLAN, 0, None, message)
+        return most
+
+    def leaves(self, seconds: float) -> bool:
+        """Whether so much time is left."""
+        return self.seconds is None or _clock() + seconds + _LAST_SECONDS < self._end
 
 
 def _at(left: float) -> str:
@@ -126,8 +153,9 @@ def _seconds(kind: AnyKind, spec: Spec, problem: Problem) -> float:
     few = problem.few(_PILOT_ROWS)
     few = replace(few, options=replace(few.options, effort="quick", epochs=_PILOT_EPOCHS))
     with progress.observing(None):
-        history = kind.fit(kind.resized(spec, spec.size, few), few).history
-    if history.interrupted:
+        result = kind.fit(kind.resized(spec, spec.size, few), few)
+        result.machine.scores(few.data.X[:1])  # compiled now, as its rows will be predicted
+    if result.history.interrupted:
         raise KeyboardInterrupt  # which ended this short training only
-    seconds = history.epochs[-1]["seconds"]
+    seconds = result.history.epochs[-1]["seconds"]
     return seconds * n_epochs * len(problem.data.X) / len(few.data.X)

@@ -144,10 +144,16 @@ class TreesKind(Kind[TreesSpec]):
         return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}]))
 
 
-def single_tree(spec: Spec, problem: Problem, model: IntegerModel) -> str:
-    """Say how good one tree an output is, if it is much smaller than a model and not behind it."""
+def single_tree(spec: Spec, problem: Problem, model: IntegerModel, seconds: float) -> str:
+    """Say how good one tree an output is, if it is much smaller than a model and not behind it.
+
+    Both train once a fold, which takes about as many times the `seconds` of the model: time that
+    must be left.
+    """
     trees, is_open = model.find(Trees), problem.options.model == "auto"
     if not (isinstance(spec, TreesSpec) and spec.trial and trees and problem.folds and is_open):
+        return ""
+    if not problem.pace.leaves(len(problem.folds) * seconds):
         return ""
     kind, trial = TreesKind(), TreeTrial(_ONE_TREE, problem.data.targets().shape[1])
     single = tree_model(problem.once(_rows, spec.n_bytes, spec.n_steps), trial).find(Trees)

@@ -5,7 +5,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,12 +13,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel import progress
+from tinykernel.compiled import seconds_compiling
 from tinykernel.elementary import cos
 from tinykernel.hadamard import LANES
 from tinykernel.training.components.steps import adam
 
 # Gradients of a batch are added up in so many parts, whatever the number of threads.
 SLOTS = 4
+# Epochs that tell how long the next ones take.
+_RECENT = 3
+
+
+#: Epochs in all, after so many of so many planned: fewer, where the time is short.
+Replan = Callable[[int, int, float], int]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Planned epochs, and after how many of them the plan was cut to how many in all."""
+
+    epochs: int
+    cuts: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Epochs of the last plan."""
+        return self.cuts[-1][1] if self.cuts else self.epochs
+
+    def share(self, batches: int, a_epoch: int) -> float:
+        """Return the share of the training that is done after so many batches.
+
+        It rises evenly to 1 from each cut on, so that steps end as small as without cuts.
+
+        >>> [Schedule(4, ((1, 3),)).share(epoch, 1) for epoch in range(4)]
+        [0.0, 0.25, 0.625, 1.0]
+        """
+        share, begin, end = 0.0, 0, self.epochs
+        for done, total in self.cuts:
+            if batches < done * a_epoch:
+                break
+            share += (done - begin) * (1 - share) / (end - begin)
+            begin, end = done, total
+        return share + (batches - begin * a_epoch) * (1 - share) / ((end - begin) * a_epoch)
 
 
 @dataclass(frozen=True)
@@ -35,6 +71,11 @@ class Learned(ABC):
     recipe: Any
     rng: np.random.Generator
     targets: NDArray[np.float32]  # (n, n_outputs)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The epochs, as far as they are planned."""
+        return Schedule(self.recipe.epochs)
 
     @cached_property
     def _executor(self) -> ThreadPoolExecutor:
@@ -68,7 +109,7 @@ class Learned(ABC):
     def epoch(self, number: int) -> float:
         """Train on all rows once; return the mean loss."""
         recipe, n_rows, total, n_batches = self.recipe, len(self.targets), 0.0, 0
-        for rows, done in batches(self.rng, n_rows, recipe.batch_rows, number, recipe.epochs):
+        for rows, done in batches(self.rng, n_rows, recipe.batch_rows, number, self.schedule):
             total += self.step(rows, done)
             n_batches += 1
         return total / n_batches
@@ -100,27 +141,36 @@ def run_epochs(
     n_epochs: int,
     accuracy: Callable[[], float] | None = None,
     stage: str | None = "training",
+    replan: Replan | None = None,
 ) -> History:
     """Train, and end in the best state if `accuracy` can find it.
 
-    Ctrl-C ends the training and keeps the best state so far. It is passed on in the first epoch,
-    and in a training that is not the last one, whose stage has no name.
+    After each epoch `replan` tells how many there are to be in all. Ctrl-C ends the training and
+    keeps the best state so far. It is passed on in the first epoch, and in a training that is not
+    the last one, whose stage has no name.
     """
     interrupted = False
     history: list[dict[str, float]] = []
     best: tuple[float, list[NDArray[np.float32]]] | None = None
+    learner.schedule = Schedule(n_epochs)
     if stage is not None:
         progress.report(stage, 0, n_epochs)
     try:
-        for number in range(n_epochs):
-            begin = time.perf_counter()
+        while len(history) < n_epochs:
+            number, begin = len(history), time.perf_counter() - seconds_compiling()
             entry = {"loss": learner.epoch(number)}
             if accuracy is not None:
                 entry["accuracy"] = accuracy()
                 if best is None or entry["accuracy"] >= best[0]:
                     best = entry["accuracy"], learner.state()
-            entry["seconds"] = time.perf_counter() - begin
+            entry["seconds"] = time.perf_counter() - seconds_compiling() - begin
             history.append(entry)
+            if replan is not None and number + 1 < n_epochs:
+                recent = [epoch["seconds"] for epoch in history[-_RECENT:]]
+                planned = replan(number + 1, n_epochs, sum(recent) / len(recent))
+                if planned != n_epochs:
+                    cuts = *learner.schedule.cuts, (number + 1, planned)
+                    learner.schedule, n_epochs = replace(learner.schedule, cuts=cuts), planned
             if stage is not None:
                 progress.report(stage, number + 1, n_epochs, _message(history, n_epochs))
     except KeyboardInterrupt:
@@ -134,19 +184,17 @@ def run_epochs(
 
 
 def _message(history: list[dict[str, float]], n_epochs: int) -> str:
-    """Say the last loss, and the time left by all epochs but the first, which may compile."""
-    entry, seconds = history[-1], [epoch["seconds"] for epoch in history[1:]]
+    """Say the last loss, and the time left by all epochs."""
+    entry, seconds = history[-1], [epoch["seconds"] for epoch in history]
     parts = [f"loss {entry['loss']:.4f}"]
     if "accuracy" in entry:
         parts.append(f"validation {100 * entry['accuracy']:.2f} %")
-    if seconds:
-        left = sum(seconds) / len(seconds) * (n_epochs - len(history))
-        parts.append(f"{left:.0f} s left")
-    return ", ".join(parts)
+    left = sum(seconds) / len(seconds) * (n_epochs - len(history))
+    return ", ".join([*parts, f"{left:.0f} s left"])
 
 
 def batches(
-    rng: np.random.Generator, n_rows: int, batch_rows: int, epoch: int, n_epochs: int
+    rng: np.random.Generator, n_rows: int, batch_rows: int, epoch: int, schedule: Schedule
 ) -> Iterator[tuple[NDArray[np.int64], float]]:
     """Deal the rows of an epoch to mini-batches.
 
@@ -156,7 +204,7 @@ def batches(
     count = max(1, n_rows // size)
     rows = np.resize(rng.permutation(n_rows), count * size).reshape(count, size)
     for done, batch in enumerate(rows, start=epoch * count):
-        yield batch, done / (n_epochs * count)
+        yield batch, schedule.share(done, count)
 
 
 def one_cycle(done: float, warm_up: float) -> float:

@@ -38,6 +38,7 @@ from tinykernel.training.components.windows import Arithmetic
 from tinykernel.training.folds import hold_out, trial_folds
 from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
 from tinykernel.training.layouts import layout_of
+from tinykernel.training.loop import Replan
 from tinykernel.training.loss import Truth
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import Recipe
@@ -111,7 +112,12 @@ class Prepared:
         return int(np.argmin(losses)) if len(losses) > 1 else None
 
     def trained(
-        self, recipe: Recipe, validation_fraction: float | None, *, small_code: bool
+        self,
+        recipe: Recipe,
+        validation_fraction: float | None,
+        replan: Replan | None = None,
+        *,
+        small_code: bool,
     ) -> TrainingResult:
         """Train on all rows except those that choose the best epoch."""
         data, transform, rows = self.data, self.drawn(recipe.draw), self.rows.whole
@@ -128,7 +134,7 @@ class Prepared:
             validation = Validation(rows.mixed[out], rows.inputs[out], judged)
             rows = rows.of(~out)
         learner = _learner(rows, recipe, transform)
-        history = learner.run(validation)
+        history = learner.run(validation, replan)
         model = stored_model(learner, transform, data, small_code=small_code)
         return TrainingResult(model, recipe, history, learner.sigma)
 

@@ -29,7 +29,7 @@ from tinykernel.training.components.windows import (
 )
 from tinykernel.training.inputs import neighbour_distance
 from tinykernel.training.layouts import layout_of
-from tinykernel.training.loop import SLOTS, History, Learned, one_cycle, run_epochs
+from tinykernel.training.loop import SLOTS, History, Learned, Replan, one_cycle, run_epochs
 from tinykernel.training.loss import Truth, prior
 from tinykernel.training.options.recipe import Recipe
 from tinykernel.training.readouts.linear import input_moments, linear_dropout, round_linear
@@ -269,18 +269,18 @@ class Learner(Learned):
         self._move(dict(zip(_NAMES, steps, strict=True)), factor)
         self.shadow[self.recipe.n_components :] = 0
 
-    def run(self, validation: Validation | None = None) -> History:
+    def run(self, validation: Validation | None = None, replan: Replan | None = None) -> History:
         """Train, and end with the best state, quantized; `validation` rows select it."""
         judge = None if validation is None else partial(self.accuracy, validation)
         stage = "training" if self._cancelled is None else None
-        history = run_epochs(self, self.recipe.epochs, judge, stage)
+        history = run_epochs(self, self.recipe.epochs, judge, stage, replan)
         self.prove()
         self.quantized = True
         return history
 
     def epoch(self, number: int) -> float:
         """Train on all rows once; return the mean loss."""
-        if (number + 1) / self.recipe.epochs > _QUANTIZE_FROM:
+        if self.schedule.share(number + 1, 1) > _QUANTIZE_FROM:
             self.prove()
         return super().epoch(number)
 

@@ -23,7 +23,7 @@ from tinykernel.training.images.convolutions import (
 )
 from tinykernel.training.images.separable import SeparableLearner, SeparablePlan, separable_plan
 from tinykernel.training.inputs import choose_scaler
-from tinykernel.training.loop import run_epochs
+from tinykernel.training.loop import Replan, run_epochs
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.readouts.linear import TrainingRows
 from tinykernel.training.readouts.linear_training import (
@@ -95,11 +95,13 @@ class PreparedConvolutions(ABC):
         model = chained_model(stages, self.grid, self.data.meaning, learner.stored())
         return replace(model, hop=self.options.hop)
 
-    def fit(self, settings: ImageSettings, share: float = 1.0) -> TrainingResult:
+    def fit(
+        self, settings: ImageSettings, share: float = 1.0, replan: Replan | None = None
+    ) -> TrainingResult:
         """Learn convolutions, for a share of the epochs."""
         learner = self._shortened(self.learner(settings), share)
         self.stages(learner)  # what cannot be is refused before the long training
-        history = run_training(learner, self.rows)
+        history = run_training(learner, self.rows, replan)
         return TrainingResult(self.model(learner), learner.plan, history)
 
     @staticmethod

@@ -1,6 +1,7 @@
 """How much of a search and of a training is done, in plain numbers."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 from typing import Any
 
@@ -11,16 +12,19 @@ from tinykernel.errors import OptionError
 class Effort:
     """Trainings that compare, and the final one, as far as they are done.
 
-    As text ``share/trials/final``, with ``/quick`` behind it where settings are not searched:
+    As text ``share/trials/final``, with ``/quick`` behind it where settings are not searched, and
+    ``+3-8`` behind ``final`` where after 3 epochs the plan was cut to 8:
 
-    >>> Effort.of("0.25/12/0.4").trials, str(Effort(0.5, is_quick=True))
-    (12, '0.5/all/1/quick')
+    >>> Effort.of("0.25/12/0.4+3-8").cuts, str(Effort(0.5, is_quick=True))
+    (((3, 8),), '0.5/all/1/quick')
     """
 
     share: float = 1.0  # of the usual epochs, in trainings that compare.
     trials: float = inf  # of settings, after the first of each kind.
     final: float = 1.0  # of the usual epochs, in the final training.
     is_quick: bool = False  # whether settings have their usual values.
+    # After so many epochs of the final training, how many there were to be in all.
+    cuts: tuple[tuple[int, int], ...] = ()
 
     @staticmethod
     def of(text: str) -> "Effort":
@@ -30,10 +34,16 @@ class Effort:
         try:
             share, trials, final = str(text).removesuffix("/quick").split("/")
             most, is_quick = inf if trials == "all" else int(trials), text.endswith("/quick")
-            effort = Effort(float(share), most, float(final), is_quick)
+            final, *cut = final.split("+")
+            cuts = tuple((int(done), int(total)) for done, total in (c.split("-") for c in cut))
+            effort = Effort(float(share), most, float(final), is_quick, cuts)
         except ValueError:
             effort = Effort(0.0)
-        if not (0 < effort.share <= 1 and 0 < effort.final <= 1 and effort.trials >= 0):
+        falls = all(0 < done < total for done, total in effort.cuts) and all(
+            a[0] < b[0] and a[1] > b[1] for a, b in pairwise(effort.cuts)
+        )
+        shares = 0 < effort.share <= 1 and 0 < effort.final <= 1
+        if not (shares and falls and effort.trials >= 0):
             raise OptionError(
                 f"effort: {text!r}; give normal, quick, or what a training in limited time has "
                 "printed, as 0.25/12/0.4"
@@ -43,7 +53,8 @@ class Effort:
     def __str__(self) -> str:
         """Return the text that `of` reads."""
         trials = "all" if self.trials == inf else f"{self.trials:.0f}"
-        return f"{self.share:g}/{trials}/{self.final:g}{'/quick' * self.is_quick}"
+        cuts = "".join(f"+{done}-{total}" for done, total in self.cuts)
+        return f"{self.share:g}/{trials}/{self.final:g}{cuts}{'/quick' * self.is_quick}"
 
 
 #: Efforts with a name.

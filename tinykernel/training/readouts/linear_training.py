@@ -11,7 +11,7 @@ from tinykernel.model import Grid, IntegerModel
 from tinykernel.model.stage import Stage
 from tinykernel.model.stages.scale import Scale
 from tinykernel.training.folds import hold_out
-from tinykernel.training.loop import History, run_epochs
+from tinykernel.training.loop import History, Replan, run_epochs
 from tinykernel.training.loss import Truth
 from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import seed_of
@@ -45,7 +45,9 @@ def split_rows(data: TrainSet, options: TrainerOptions) -> TrainingRows:
     return TrainingRows(data.X, targets, weight, validation, data.groups)
 
 
-def run_training(learner: LinearLearner, rows: TrainingRows) -> History:
+def run_training(
+    learner: LinearLearner, rows: TrainingRows, replan: Replan | None = None
+) -> History:
     """Run the epochs; validation rows are those of the learner."""
 
     def score() -> float:
@@ -53,7 +55,8 @@ def run_training(learner: LinearLearner, rows: TrainingRows) -> History:
         decisions = learner.decide(learner.features(rows.validation[0]))
         return Truth(*rows.validation[1:], learner.recipe.losses).score(decisions)
 
-    return run_epochs(learner, learner.recipe.epochs, None if rows.validation is None else score)
+    judge = None if rows.validation is None else score
+    return run_epochs(learner, learner.recipe.epochs, judge, replan=replan)
 
 
 def linear_recipe(
