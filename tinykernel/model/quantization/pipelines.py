@@ -3,9 +3,10 @@
 Scaling and column selection before a classifier are folded into its model.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from tinykernel.errors import ConvertError, ModelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.stages.scale import Scale
 
+_ColumnT = TypeVar("_ColumnT")
+#: Says what a step makes of columns; its place is for messages.
+_Made: TypeAlias = Callable[[str, Any, list[_ColumnT]], list[_ColumnT]]
 _FOLDED = (
     "StandardScaler, MinMaxScaler, SimpleImputer, OrdinalEncoder of evenly spaced numbers, a "
     "selection of columns and ColumnTransformers of these"
@@ -22,17 +26,11 @@ _FOLDED = (
 
 @dataclass(frozen=True)
 class _Line:
-    """The steps before the classifier: ``z_i = gain_i * x_(column_i) + shift_i``."""
+    """A column before the classifier: ``gain * x_source + shift``."""
 
-    column: NDArray[np.intp]
-    gain: NDArray[np.float64]
-    shift: NDArray[np.float64]
-
-    def then(self, column: NDArray[np.intp], gain: Any = 1.0, shift: Any = 0.0) -> "_Line":
-        """Return this followed by a selection of its outputs, then ``gain * z + shift``."""
-        return _Line(
-            self.column[column], self.gain[column] * gain, self.shift[column] * gain + shift
-        )
+    source: int
+    gain: float = 1.0
+    shift: float = 0.0
 
 
 def is_pipeline(obj: object) -> bool:
@@ -108,54 +106,89 @@ def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
     check_is_fitted(pipeline)
     names = getattr(pipeline, "feature_names_in_", None)
     n = int(pipeline.n_features_in_)
-    line = _Line(np.arange(n), np.ones(n), np.zeros(n))
+    lines = [_Line(i) for i in range(n)]
     for name, step in pipeline.steps[:-1]:
-        line = _followed(line, f"pipeline: the step {name!r}", step)
+        lines = columns_behind(f"pipeline: the step {name!r}", step, lines, _scaled)
     if not model.input.is_table:
         raise ConvertError("pipeline: a model of signals or images takes raw values only")
-    selects = not np.array_equal(line.column, np.arange(n))
-    columns = None
-    if names is not None or selects:
+    if not lines:
+        raise ConvertError("pipeline: its steps leave no column")
+    columns, selected = None, [line.source for line in lines]
+    if names is not None or selected != list(range(n)):
         known = [f"x{i}" for i in range(n)] if names is None else list(map(str, names))
-        columns = tuple(known[i] for i in line.column)
+        columns = tuple(known[i] for i in selected)
     scale, *others = model.stages
     assert isinstance(scale, Scale)
-    return replace(model, stages=(_folded(scale, line), *others), feature_names=columns)
+    return replace(model, stages=(_folded(scale, lines), *others), feature_names=columns)
 
 
-def _followed(line: _Line, place: str, step: Any) -> _Line:
-    kind, everything = type(step).__name__, np.arange(len(line.column))
-    if step is None or step == "passthrough":
-        return line
+def columns_behind(
+    place: str, step: Any, columns: list[_ColumnT], made: _Made[_ColumnT]
+) -> list[_ColumnT]:
+    """Return the columns behind a fitted step; `made` says what one makes that computes.
+
+    Pipelines, ColumnTransformers and selections of columns are walked through; `place` names the
+    step in messages.
+    """
+    if step is None or step == "passthrough" or _is_identity(step):
+        return columns
     if is_pipeline(step):
         for name, inner in step.steps:
-            line = _followed(line, f"{place}, step {name!r}", inner)
-        return line
+            columns = columns_behind(f"{place}, step {name!r}", inner, columns, made)
+        return columns
+    if hasattr(step, "get_support"):
+        return [columns[i] for i in step.get_support(indices=True)]
+    if type(step).__name__ != "ColumnTransformer":
+        return made(place, step, columns)
+    results: list[_ColumnT] = []
+    for name, part, _ in step.transformers_:
+        chosen = [columns[i] for i in step._transformer_to_input_indices[name]]
+        if chosen and part != "drop":
+            results += columns_behind(f"{place}, part {name!r}", part, chosen, made)
+    return made(place, step, results) if step.transformer_weights else results
+
+
+def _is_identity(step: Any) -> bool:
+    """Whether it is a function without effect on numbers, which scikit-learn puts in itself."""
+    if type(step).__name__ != "FunctionTransformer":
+        return False
+    inner = getattr(step.func, "func", None)  # of a partial function
+    return step.func is None or getattr(inner, "__name__", "") == "check_array"
+
+
+def _scaled(place: str, step: Any, lines: list[_Line]) -> list[_Line]:
+    """Return lines behind a step that scales each column; a TinykernelError names another."""
+    kind = type(step).__name__
     if not type(step).__module__.startswith("sklearn."):
         raise ConvertError(f"{place} ({kind}) is not known; use {_FOLDED}")
     if kind == "StandardScaler":
         gain = 1.0 if step.scale_ is None else 1 / step.scale_
-        return line.then(everything, gain, 0.0 if not step.with_mean else -step.mean_ * gain)
+        return _then(lines, gain, 0.0 if not step.with_mean else -step.mean_ * gain)
     if kind == "MinMaxScaler" and not step.clip:
-        return line.then(everything, step.scale_, step.min_)
-    if hasattr(step, "get_support"):
-        return line.then(step.get_support(indices=True))
-    if kind == "ColumnTransformer":
-        return _columns(line, place, step)
+        return _then(lines, step.scale_, step.min_)
     if kind == "SimpleImputer" and not step.add_indicator and gaps_are_nan(step):
         filled = step.statistics_
         if filled.dtype.kind in "fiu" and np.all(np.isfinite(filled)):
-            return line  # the firmware takes rows that lack nothing
+            return lines  # the firmware takes rows that lack nothing
     if kind == "OrdinalEncoder" and all(map(_is_even, step.categories_)):
         first, gain = np.array([_evenly(values) for values in step.categories_]).T
-        return line.then(everything, gain, -first * gain)
+        return _then(lines, gain, -first * gain)
     if kind in ("OrdinalEncoder", "OneHotEncoder", "SimpleImputer"):
         raise ConvertError(
             f"{place} ({kind}) cannot be folded; leave it out: columns of text and missing values "
             "of a frame are coded by the classifier"
         )
-    reason = " with clip=True" if kind == "MinMaxScaler" else ""
-    raise ConvertError(f"{place} ({kind}{reason}) cannot be folded; use {_FOLDED}")
+    of = {"MinMaxScaler": " with clip=True", "ColumnTransformer": " with weights"}.get(kind, "")
+    raise ConvertError(f"{place} ({kind}{of}) cannot be folded; use {_FOLDED}")
+
+
+def _then(lines: list[_Line], gain: Any, shift: Any) -> list[_Line]:
+    """Return ``gain * z + shift`` of each line z."""
+    gains, shifts = (np.broadcast_to(each, len(lines)).tolist() for each in (gain, shift))
+    return [
+        _Line(line.source, line.gain * by, line.shift * by + more)
+        for line, by, more in zip(lines, gains, shifts, strict=True)
+    ]
 
 
 def gaps_are_nan(step: Any) -> bool:
@@ -177,46 +210,16 @@ def _evenly(categories: NDArray[Any]) -> tuple[float, float]:
     return float(categories[0]), 1 / float(distance)
 
 
-def _columns(line: _Line, place: str, step: Any) -> _Line:
-    """Return a line followed by a ColumnTransformer: its parts side by side."""
-    parts = []
-    for name, inner, columns in step.transformers_:
-        if isinstance(inner, str) and inner == "drop":
-            continue
-        known = list(getattr(step, "feature_names_in_", ()))
-        chosen = _positions(columns, known, len(line.column))
-        is_plain = type(inner).__name__ == "FunctionTransformer" and inner.func is None
-        step_of_part = None if is_plain else inner
-        parts.append(_followed(line.then(chosen), f"{place}, part {name!r}", step_of_part))
-    if step.transformer_weights:
-        raise ConvertError(f"{place} (ColumnTransformer with weights) cannot be folded")
-    if not parts:
-        raise ConvertError(f"{place} (ColumnTransformer) leaves no column")
-    names = ("column", "gain", "shift")
-    return _Line(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-
-def _positions(columns: Any, known: list[Any], width: int) -> NDArray[np.intp]:
-    """Return the positions of columns that are named, numbered, sliced or masked."""
-    if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
-        return np.arange(width)[columns]
-    chosen = [columns] if isinstance(columns, str | int) else list(columns)
-    if all(isinstance(column, bool | np.bool_) for column in chosen):
-        return np.flatnonzero(chosen)
-    return np.array(
-        [known.index(c) if isinstance(c, str) else range(width)[c] for c in chosen], dtype=np.intp
-    )
-
-
-def _folded(scaler: Scale, line: _Line) -> Scale:
+def _folded(scaler: Scale, lines: list[_Line]) -> Scale:
     """Return the scaler of ``x`` for one of ``z = gain * x + shift``."""
-    if np.all(line.gain == 1) and np.all(line.shift == 0):
+    gain, shift = np.array([(line.gain, line.shift) for line in lines]).T
+    if np.all(gain == 1) and np.all(shift == 0):
         return scaler
     if not scaler.is_float:
         raise ConvertError("pipeline: a scaled input is not float32; train on floats")
     # z - offset = gain * (x - (offset - shift) / gain)
-    offset = (scaler.offset.astype(np.float64) - line.shift) / line.gain
-    multiplier = scaler.multiplier.astype(np.float64) * line.gain
+    offset = (scaler.offset.astype(np.float64) - shift) / gain
+    multiplier = scaler.multiplier.astype(np.float64) * gain
     if not (np.all(np.isfinite(offset)) and np.all(np.isfinite(multiplier))):
         raise ConvertError("pipeline: a scaling is not finite")
     constant = scaler.multiplier == 0
