@@ -68,7 +68,7 @@ class Fold:
         self.halves = [outside[np.isin(data[2][outside], speakers[part::2])] for part in (0, 1)]
         options = {"rate": float(SECOND), "hop": round(given.hop * SECOND), "random_state": 0}
         options |= {"budget": given.budget, "model": given.model}
-        options |= {"streaming": given.streaming}
+        options |= {"streaming": given.streaming, "teachers": given.teachers}
         parts = [part.split(":") for part in given.augment.split(",") if part]
         options["augment"] = {kind: int(amount) for kind, amount in parts} or None
         self.model: IntegerModel = self.remember(
@@ -171,6 +171,7 @@ if __name__ == "__main__":
     parser.add_argument("--budget", default="16KB", help="flash on Cortex-M4")
     parser.add_argument("--model", default="separable", help="as --set model")
     parser.add_argument("--streaming", default="off", help="as --set streaming")
+    parser.add_argument("--teachers", type=int, default=0, help="as --set teachers")
     parser.add_argument("--augment", default="", help="as --augment; by default that of training")
     parser.add_argument("--work", type=Path, help="folder to keep models and scores in")
     given = parser.parse_args()

@@ -151,7 +151,9 @@ def _seconds(kind: AnyKind, spec: Spec, problem: Problem) -> float:
     if not n_epochs:
         return 0.0
     few = problem.few(_PILOT_ROWS)
-    few = replace(few, options=replace(few.options, effort="quick", epochs=_PILOT_EPOCHS))
+    few = replace(
+        few, options=replace(few.options, effort="quick", epochs=_PILOT_EPOCHS, teachers=0)
+    )
     with progress.observing(None):
         result = kind.fit(kind.resized(spec, spec.size, few), few)
         result.machine.scores(few.data.X[:1])  # compiled now, as its rows will be predicted

@@ -63,6 +63,7 @@ def test_convolutions_on_spectra_end_to_end(tmp_path, streaming):
             "192 samples, is no multiple of that of segments, 64, ti",
         ),
         ({"streaming": "on", "model": "kernels"}, "streaming: only for separable convolutions of"),
+        ({"teachers": 2, "model": "auto"}, "teachers: only for .*; give model=separable"),
         ({"model": "chains"}, "chains is not for signals"),
         ({"augment": {"noise": 0.1}}, "augment noise is for kernels"),
         ({"n_channels": 300}, "n_channels: 300; give at most 256"),

@@ -226,6 +226,13 @@ class Parameters(MachineParameters):
         "Separable convolutions of a spectrum: whether a stream computes each segment once and can "
         "decide at every other one. Else each decision computes all segments of its window.",
     )
+    teachers: int = option(
+        0,
+        at_least(0),
+        "Separable convolutions of a spectrum: so many are trained first, and their mean teaches "
+        "the model. It knows more of what belongs to no class; training takes several times as "
+        "long. 3 to 5 are usual.",
+    )
     beside: int = option(
         0,
         at_least(0),
@@ -347,6 +354,9 @@ class TrainerOptions(ClassParameters, Parameters):
             and self.image_shape is None,
             "streaming: only for separable convolutions of signals; leave it out": (
                 self.streaming == "on" and (n_sides != 2 or named not in ("auto", SEPARABLE))
+            ),
+            "teachers: only for separable convolutions of signals; give model=separable": (
+                self.teachers > 0 and (n_sides != 2 or named != SEPARABLE)
             ),
             "linear: signals and images need a linear part; leave linear out": shape is not None
             and self.linear == "off",

@@ -1,6 +1,7 @@
 """Training of separable convolutions on the spectra of signals."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,8 +14,12 @@ from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.convolutions import ImageLearner
 from tinykernel.training.images.separable import SeparablePlan
 from tinykernel.training.images.training import ImageSettings, PreparedConvolutions
+from tinykernel.training.loop import Replan, run_epochs
 from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.linear_training import split_rows
+from tinykernel.training.options.recipe import seed_of
+from tinykernel.training.readouts.linear_training import run_training, split_rows
+from tinykernel.training.result import TrainingResult
+from tinykernel.training.signals.ensemble import LONGER, lesson, taught_plan
 from tinykernel.training.signals.planes import (
     EVERY,
     PlaneLearner,
@@ -57,6 +62,39 @@ class PreparedPlanes(PreparedConvolutions):
             rows = split_rows(data.map_rows(lambda raw: spectrum.run(raw, grid)), options)
             rows = rows.map_rows(lambda levels: levels.astype(np.uint8).reshape(planes))
         return PreparedPlanes(data, rows, options, grid, spectrum)
+
+    def epochs(self, settings: ImageSettings) -> int:
+        """Return the epochs, also those of teachers."""
+        usual, n_teachers = super().epochs(settings), self.options.teachers
+        return math.ceil(usual * (n_teachers + LONGER)) if n_teachers else usual
+
+    def fit(
+        self, settings: ImageSettings, share: float = 1.0, replan: Replan | None = None
+    ) -> TrainingResult:
+        """Learn convolutions, for a share of the epochs; with teachers, what these say."""
+        teachers, n = list[PlaneLearner](), self.options.teachers
+        if not n:
+            return super().fit(settings, share, replan)
+        for number in range(1, n + 1):
+            teacher = self._shortened(self._of_seed(number).learner(settings), share)
+            assert isinstance(teacher, PlaneLearner)
+            epochs = teacher.recipe.epochs
+            history = run_epochs(teacher, epochs, stage=f"teacher {number} of {n}")
+            teachers.append(teacher)
+            if history.interrupted:  # the first one has learned longest.
+                return TrainingResult(self.model(teachers[0]), teacher.plan, history)
+        with progress.briefly("what the teachers say"):
+            augmentation = self.augmentation(settings)
+            rows = lesson(self.rows, teachers, augmentation, seed_of(self.options))
+        plan = taught_plan(teachers[0].plan, len(rows.inputs) // len(self.rows.inputs))
+        recipe = replace(plan.linear, seed=seed_of(self.options))
+        learner = PlaneLearner(rows, replace(plan, linear=recipe), Augmentation())
+        history = run_training(learner, rows, replan)
+        return TrainingResult(self.model(learner), learner.plan, history)
+
+    def _of_seed(self, number: int) -> "PreparedPlanes":
+        seed = seed_of(self.options) + number
+        return replace(self, options=replace(self.options, random_state=seed))
 
     def plan(self, settings: ImageSettings, n_rows: int) -> SeparablePlan:
         """Return the layers and how they are trained, with the epochs for so many rows."""

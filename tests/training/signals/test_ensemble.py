@@ -1,0 +1,58 @@
+"""Ensembles that teach a model: what is mixed, what is learned, and Ctrl-C before the lesson."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from tests.training.signals.test_planes import OPTIONS, SOUND
+from tests.training.signals.test_training import chirps
+from tinykernel import Classifier, Regressor, progress
+from tinykernel.training.signals.ensemble import mixed
+
+SHORT = SOUND | OPTIONS | {"n_channels": 8, "epochs": 6}
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 99), n=st.integers(1, 6))
+def test_mixed_spectra_are_mostly_their_own(seed, n):
+    """Protects the mixture: each is itself, or rounded between itself and another, up to half."""
+    rng = np.random.default_rng(seed)
+    planes, others = rng.integers(0, 256, (2, n, 3, 2), np.uint8)
+    wide = others.astype(int)
+    for plane, result in zip(planes.astype(int), mixed(planes, others, rng), strict=True):
+        between = ((w * plane + (256 - w) * wide + 128) // 256 for w in range(128, 257))
+        assert any((each == result).all(axis=(1, 2)).any() for each in between)
+
+
+def test_a_taught_model_is_reproducible_and_no_worse():
+    """Protects the lesson: the same bytes with any number of threads, and classes are learned."""
+    X, y = chirps(160, 0)
+    taught = Classifier(**SHORT, teachers=2).fit(X, y)
+    assert Classifier(**SHORT, teachers=2, n_jobs=1).fit(X, y).quantize() == taught.quantize()
+    assert taught.quantize() != Classifier(**SHORT).fit(X, y).quantize()
+    assert taught.score(*chirps(100, 1)) > 0.75
+
+
+def test_two_classes_and_values_are_taught():
+    """Protects the answers of one output: a probability of two classes, and a value."""
+    X, y = chirps(160, 0)
+    is_first = y == y[0]
+    assert Classifier(**SHORT, teachers=1).fit(X, is_first).score(X, is_first) > 0.8
+    values = Regressor(**SHORT, teachers=1).fit(X, is_first.astype(float)).predict(X)
+    assert values[is_first].mean() > values[~is_first].mean() + 0.3
+
+
+@pytest.mark.parametrize("last", ["teacher 1 of 2", "teacher 2 of 2"])
+def test_interrupted_teachers_give_the_first_one(last):
+    """Ctrl-C keeps the teacher that learned longest, as an ordinary training."""
+
+    def interrupt(step):
+        if step.stage == last and step.done == 2 and step.message.startswith("loss"):
+            raise KeyboardInterrupt
+
+    X, y = chirps(160, 0)
+    with progress.observing(interrupt), pytest.warns(ConvergenceWarning, match="after 2 epochs"):
+        model = Classifier(**SHORT, teachers=2).fit(X, y)
+    assert [stage.KIND for stage in model.quantize().stages][-2] == "separable"
