@@ -123,12 +123,23 @@ def test_the_effort_of_a_limited_training_makes_the_same_bytes(monkeypatch):
     assert again.classifier.effort == effort
 
 
+def test_each_kind_has_trials_of_its_own_in_a_quick_search():
+    """Components took all of them, and ten classes had trees as they come: 31 in place of 40 %."""
+    quick = Pace(effort=Effort.of("quick"))
+    for quick.kind in ("components", "trees"):
+        assert [quick.goes_on() for _ in range(9)] == [True] * 8 + [False]
+    assert not quick.is_cut
+    again = Pace(effort=Effort.of("0.25/3/1/quick"), kind="trees")
+    assert [again.goes_on() for _ in range(4)] == [True] * 3 + [False]
+    assert again.is_cut
+
+
 def test_limited_and_quick_trainings_are_made_again_as_quick_ones():
     """The numbers also say that no settings were searched, noise and sigma of components too."""
     quick = {"model": "components", "n_components": 64, "effort": "quick", "random_state": 0}
     limited = train(X, y, max_time=1e-9, **quick)
     effort = limited.classifier.effort
-    assert effort == "0.25/8/0.01/quick"
+    assert effort == "0.25/all/0.01/quick"
     again = train(X, y, **quick | {"effort": effort})
     assert again.model.fingerprint() == limited.model.fingerprint()
 

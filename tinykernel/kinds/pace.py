@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import floor
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ _SEARCH, _REST, _END = 0.45, 0.4, 0.92
 # Longest last steps: packing, and linking where there is a compiler; and predicting all rows, in
 # epochs.
 _LAST_SECONDS, _LAST_EPOCHS = 2.0, 0.4
+#: Trials of the settings of each kind, after its first one, with effort="quick".
+QUICK_TRIALS = 8
 # Epochs and rows of a training that measures the speed.
 _PILOT_EPOCHS, _PILOT_ROWS = 2, 256
 _clock = time.monotonic
@@ -38,11 +41,14 @@ class Pace:
     effort: Effort = NAMED["normal"]
     seconds: float | None = None
     n_trials: int = 0
+    kind: str = ""  # whose settings are tried.
     whole: Effort = NAMED["normal"]  # before the time shortened it.
     is_settled: bool = False  # whether a final training has ended: others have its epochs.
     _end: float = 0.0
     _last: float = 0.0
     _span: float = 0.0  # of the shares: what compiling and measuring have left.
+    _of_kind: Counter[str] = field(default_factory=Counter)
+    _times: dict[tuple[str, Spec], float] = field(default_factory=dict)  # of all epochs.
 
     def limit(self, seconds: float) -> None:
         """Limit the time from now on."""
@@ -61,8 +67,8 @@ class Pace:
         return self.n_trials >= self.effort.trials
 
     def goes_on(self) -> bool:
-        """Whether one more trial of settings is made."""
-        if self.is_cut:
+        """Whether one more trial of settings of the kind is made."""
+        if self.is_cut or (self.effort.is_quick and self._of_kind[self.kind] >= QUICK_TRIALS):
             return False
         if self.seconds is not None:
             now = _clock()
@@ -71,6 +77,7 @@ class Pace:
                 return False
             self._last = now
         self.n_trials += 1
+        self._of_kind[self.kind] += 1
         return True
 
     def lay_out(self, tasks: Sequence[tuple[AnyKind, Spec]], problem: Problem) -> None:
@@ -79,7 +86,7 @@ class Pace:
             return
         progress.report("measuring the speed", 0, None)
         first = {kind.name: (kind, spec) for kind, spec in reversed(tasks)}
-        times = {name: _seconds(*task, problem) for name, task in first.items()}
+        times = {name: self._measured(*task, problem) for name, task in first.items()}
         self._last = _clock()
         self._span = max(self._end - self._last, 0.0)
         if len(tasks) > 1:
@@ -99,7 +106,7 @@ class Pace:
         """Choose the share of the epochs of the final training."""
         if self.seconds is None:
             return
-        epochs, seconds = kind.epochs(spec, problem), _seconds(kind, spec, problem)
+        epochs, seconds = kind.epochs(spec, problem), self._measured(kind, spec, problem)
         if seconds:
             left = self._end - (1 - _END) * self._span - _clock()
             left -= _LAST_SECONDS + _LAST_EPOCHS * seconds / epochs
@@ -108,6 +115,12 @@ class Pace:
             planned = f"{max(1, round(share * epochs))} of {epochs} epochs"
             ends = _at(share * seconds + _LAST_SECONDS)
             progress.report(progress.PLAN, 0, None, f"{spec}: {planned}, until about {ends}")
+
+    def _measured(self, kind: AnyKind, spec: Spec, problem: Problem) -> float:
+        key = kind.name, spec
+        if key not in self._times:
+            self._times[key] = _seconds(kind, spec, problem)
+        return self._times[key]
 
     def replanned(self, done: int, total: int, seconds: float) -> int:
         """Return the epochs of a final training in all, after so many of `seconds` each.

@@ -171,10 +171,15 @@ class _Race:
         for entrant in self.entrants:
             entrant.rounds = entrant.kind.tune(entrant.specs, self.problem)
             self._advance(entrant)
+        pace = self.problem.pace
         while running := [entrant for entrant in self.entrants if not entrant.is_finished]:
-            if not self.problem.pace.goes_on():
-                break
             entrant = min(running, key=lambda entrant: entrant.loss)
+            pace.kind = entrant.kind.name
+            if not pace.goes_on():
+                if pace.is_cut:
+                    break
+                entrant.rounds = None  # others may have trials left
+                continue
             entrant.is_out = self._is_behind(entrant) or self._is_hopeless(entrant)
             if not entrant.is_out:
                 self._advance(entrant)
@@ -182,6 +187,7 @@ class _Race:
     def _advance(self, entrant: _Entrant) -> None:
         """Run the next round of a kind."""
         assert entrant.rounds is not None
+        self.problem.pace.kind = entrant.kind.name
         trials = next(entrant.rounds, None)
         if trials is None:
             entrant.rounds = None
@@ -220,7 +226,8 @@ class _Race:
 
     def selection(self) -> Selected:
         """Compare the finalists, trained as for delivery."""
-        least, is_cut = min(entrant.loss for entrant in self.entrants), self.problem.pace.is_cut
+        least = min(entrant.loss for entrant in self.entrants)
+        is_cut = self.problem.pace.is_cut or self.problem.is_quick
         stay = (entrant for entrant in self.entrants if not entrant.is_out)
         near = [entrant for entrant in stay if entrant.is_near(least, is_cut)]
         # What one kind has tuned it has compared, too.

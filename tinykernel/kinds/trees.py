@@ -122,7 +122,8 @@ class TreesKind(Kind[TreesSpec]):
             if spec.trial is not None:
                 continue
             rows = problem.once(_rows, spec.n_bytes, spec.n_steps)
-            for best in rounds(rows, problem.folds, problem.cancelled, problem.pace.goes_on):
+            how = problem.folds, problem.cancelled, problem.pace.goes_on, problem.is_quick
+            for best in rounds(rows, *how):
                 yield [RaceTrial(replace(spec, trial=best), best.log_loss, best.accuracy)]
 
     def judge(self, spec: TreesSpec, problem: Problem, fold: Fold, share: float) -> Candidate:

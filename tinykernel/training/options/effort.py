@@ -58,7 +58,7 @@ class Effort:
 
 
 #: Efforts with a name.
-NAMED = {"normal": Effort(), "quick": Effort(0.25, 8, is_quick=True)}
+NAMED = {"normal": Effort(), "quick": Effort(0.25, is_quick=True)}
 
 
 def check_effort(name: str, value: Any) -> None:

@@ -60,6 +60,7 @@ _CHANGES: _Changes = (
     {"rate": 0.2},
     {"l2": 8.0},
 )
+_QUICK_CHANGES: _Changes = ({"l2": 4.0}, {"together": False}, {"l2": 16.0}, {"leaves": 8})
 # Ratio of losses on the first fold at which options are not tried on the others.
 _HOPELESS = 1.05
 #: Then those for trees beside a linear part.
@@ -265,15 +266,19 @@ def rounds(
     folds: Sequence[Fold],
     cancelled: threading.Event,
     goes_on: Callable[[], bool] = lambda: True,
+    is_quick: bool = False,
 ) -> Iterator[TreeTrial]:
-    """Yield the best options on held-out rows: first ones, of all sizes of trees, of all."""
+    """Yield the best options on held-out rows: first ones, of all sizes of trees, of all.
+
+    With few trials, what helps most often is tried first.
+    """
     search = _TreeSearch(data, folds, cancelled, goes_on)
     best = search.attempt(TreeOptions(leaves=_LEAVES[0]))
     yield best
     if not goes_on():
         return
     sizes = [{"leaves": n} for n in _LEAVES[1:] if n * _LEAST_LEAF_BYTES <= data.room.n_bytes]
-    best = search.climb(best, sizes)
+    best = search.climb(best, _QUICK_CHANGES if is_quick else sizes)
     yield best
     best = search.climb(best, _CHANGES)
     # Dot products of the linear part must stay far below 32 bits.
