@@ -60,7 +60,7 @@ _CHANGES: _Changes = (
     {"rate": 0.2},
     {"l2": 8.0},
 )
-_QUICK_CHANGES: _Changes = ({"l2": 4.0}, {"together": False}, {"l2": 16.0}, {"leaves": 8})
+_QUICK_CHANGES: _Changes = ({"leaves": 8}, {"l2": 4.0}, {"together": False}, {"l2": 16.0})
 # Ratio of losses on the first fold at which options are not tried on the others.
 _HOPELESS = 1.05
 #: Then those for trees beside a linear part.
