@@ -101,8 +101,7 @@ def coded_rows(
 def _coded_array(
     X: Any, coding: Coding | None, names: Sequence[str] | None
 ) -> tuple[Any, Coding | None]:
-    is_open = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
-    if not is_open or not any(np.isnan(rows).any() for _, rows in row_blocks(X)):
+    if not _lacks_some(X):
         return X, None
     columns = list(map(str, range(X.shape[1]) if names is None else names))
     if coding is None:
@@ -113,8 +112,20 @@ def _coded_array(
     return X, coding
 
 
+def _lacks_some(X: Any) -> bool:
+    """Say whether an array of rows lacks values."""
+    is_open = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
+    return is_open and any(np.isnan(rows).any() for _, rows in row_blocks(X))
+
+
 def in_numbers(model: Any, X: Any) -> Any:
     """Return rows by the numbers of the training, which a fitted estimator remembers."""
+    steps = getattr(model, "steps", ())
+    if any("Imputer" in type(step).__name__ for _, step in steps) and _lacks_some(X):
+        raise DataError(
+            "X: a value is missing, which the Pipeline fills and the firmware does not; fill it, "
+            "or leave the imputer out: a Classifier or Regressor takes NaN itself"
+        )
     coding = Coding.read(getattr(model, "coding_", None))
     if not hasattr(model, "fit") or (coding is None and not is_frame(X)):
         return with_names(X)
