@@ -26,7 +26,7 @@ from tinykernel.codegen.targets import find_target
 from tinykernel.data.recordings.labels import Span
 from tinykernel.data.recordings.spans import Recording, Recordings, join_clips
 from tinykernel.decisions.events import choose_events, judged
-from tinykernel.evaluation.events import CONFIDENCE, evaluate_events, streams_of
+from tinykernel.evaluation.events import evaluate_events, streams_of
 
 BACKGROUND = ("silence", "unknown")
 RATE_PROMISED = 1.0
@@ -96,7 +96,7 @@ class Fold:
         single = float((self.model.predict(X[words].reshape(len(words), -1)) == y[words]).mean())
         learned = self.stream(first, HOURS_TO_CHOOSE, "to choose")
         test = self.stream(second, self.given.hours, "to judge")
-        chosen = choose_events(self.model, learned, BACKGROUND, RATE_PROMISED, CONFIDENCE)
+        chosen = choose_events(self.model, learned, BACKGROUND, RATE_PROMISED, None)
         self.model = chosen.model
         result = evaluate_events(chosen.model, test)
         facts, at = result.to_dict(), f"{self.number + 1}"
@@ -152,7 +152,6 @@ def page(given: argparse.Namespace) -> Iterator[str]:
         "events",
         given=given,
         rate=RATE_PROMISED,
-        confidence=100 * CONFIDENCE,
         lines=[line for fold in judged for line in fold.lines()],
         is_far=min(fold.share for fold in judged) < 0.85,
         is_broken=max(fold.rate for fold in judged) > 2,

@@ -71,6 +71,7 @@ def test_from_clips_to_events(told):
     assert found["hits"] + found["misses"] == 15
     assert found["hits"] >= 12
     assert found["false_alarms"] <= 4
+    assert len(found["cautions"]) == (found["false_alarms_an_hour"] > 60)
     assert found["double_counts"] <= 1
     assert 0 < found["delay_from_start"]["median"] < 2
     misses = [point["missed"] for point in found["curve"]]
@@ -96,10 +97,9 @@ def test_a_threshold_of_the_table(told, tmp_path):
     assert [t for t in other["thresholds"] if t] == [low, low]
     assert other["false_alarms"] >= chosen["false_alarms"]
     assert other["hits"] >= chosen["hits"]
-    most = f"at most {other['most_an_hour']:.3g} false alarms an hour"
-    assert load(tmp_path / "b.tkm").events.statement.startswith(most)
-    limit = f"{other['most_an_hour']:.3g} false alarms an hour, not 60"
-    assert f"the threshold {low} promises at most {limit}" in other["remarks"]
+    rate = f"{other['promised_an_hour']:.3g} false alarms an hour"
+    assert load(tmp_path / "b.tkm").events.statement.startswith(f"{rate}, on average: ")
+    assert f"the threshold {low} promises {rate}, not 60" in other["remarks"]
     of_table = [[point["threshold"] for point in each["curve"]] for each in (chosen, other)]
     assert of_table[0] == of_table[1]
     assert [point["factor"] for point in other["curve"]].index(1.0) == 0

@@ -54,7 +54,7 @@ def calibrate_command(
         "--per-class", "one margin per class, so that the promise holds for each class"
     ),
     confidence: Any = args.share_option(
-        "confidence level of the promise", default="95%, of events 80%"
+        "confidence level of the promise", default="95%; of events the average"
     ),
     same_groups: bool = args.flag(
         "--same-groups", "promise for new rows of the same groups instead of new groups"
@@ -191,14 +191,8 @@ def _events(
         if used:
             raise DataError(f"{data}: {used}; give recordings that were not trained on")
     model, hop = _often(file, sources.rate)
-    result = events.calibrate_events(
-        model,
-        sources,
-        background_of(model, file.about),
-        an_hour,
-        events.CONFIDENCE if confidence is None else confidence,
-        threshold,
-    )
+    silent = background_of(model, file.about)
+    result = events.calibrate_events(model, sources, silent, an_hour, confidence, threshold)
     facts = result.to_dict() | {"hop": model.hop}
     table = events.CURVE_COLUMNS, events.curve_in_words(result)
     about = {"events": facts, **{n: file.about[n] for n in ("background",) if n in file.about}}

@@ -85,12 +85,14 @@ def _events(file: ModelFile, data: str, train: str | None, *, as_json: bool, qui
         every = zip(file.model.classes, file.model.events.thresholds.tolist(), strict=True)
         silent = tuple(label for label, threshold in every if not threshold)
         result = events.evaluate_events(file.model, events.streams_of(file.model, held, silent))
+    cautions = events.over_promise(result, file.about)
     if as_json:
-        print_json({"data": held.source, "seen_in_training": seen} | result.to_dict())
+        print_json({"data": held.source, "seen_in_training": seen} | result.to_dict() | cautions)
     elif not quiet:
         print_pairs([("data", held.source), *events.events_in_words(result)])
         columns = events.CURVE_COLUMNS
         print_table(columns, events.curve_in_words(result), right=columns)
         if seen:
             typer.echo(judging.seen_in_words(seen))
+        judging.print_notes(cautions["cautions"], "caution")
     return True

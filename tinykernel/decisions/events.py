@@ -6,7 +6,8 @@ span of another class is confused. All others are false alarms. TensorFlow's str
 speech commands also distinguishes wrong words from false positives.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,10 +21,6 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.text import count, percent
 
 _FOLDS = 5
-# Fewer and fewer false alarms are allowed where a threshold is chosen, then thresholds are larger,
-# until groups that it was not chosen on keep the rate.
-_FEWER, _TRIED = 0.8, 40
-_FACTORS = (1.1, 1.25, 1.5, 2.0, 3.0, 4.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,34 +96,42 @@ def _joined(parts: Sequence[Heard]) -> Heard:
     return Heard(**arrays, confused=confused, doubles=doubles)
 
 
-def most_often(count: int, hours: float, confidence: float) -> float:
-    """Return the upper bound of a rate per hour after `count` events (Poisson).
+def rate_after(count: float, hours: float, confidence: float | None) -> float:
+    """Return the rate per hour that `count` events tell (Poisson): its mean, or an upper bound.
 
     Garwood, Biometrika 28, 1936: half the quantile of chi-squared with 2 (count + 1) degrees of
-    freedom. Counts that vary between groups more than by chance count as fewer hours.
+    freedom. The mean is that of the same distribution. Counts that vary between groups more than by
+    chance count as fewer hours.
 
-    >>> round(most_often(0, 3.0, 0.95), 3)
-    0.999
+    >>> round(rate_after(0, 3.0, 0.95), 3), rate_after(2, 3.0, None)
+    (0.999, 1.0)
     """
-    return float(chi2.ppf(confidence, 2 * (count + 1)) / 2 / hours)
+    if confidence is None:
+        return (count + 1) / hours
+    return float(chi2.ppf(confidence, 2 * count + 2)) / 2 / hours
 
 
-def spread(streams: Sequence[Stream], heard: Heard) -> float:
-    """Return the variance of false alarms between groups, relative to chance; 1 or more.
+def spread(lengths: Mapping[int, float], groups: NDArray[np.int64]) -> float:
+    """Return the variance of counts between groups of some lengths, relative to chance; 1 or more.
 
-    The mean of (count - expected)^2 / expected over groups, as of a quasi-Poisson model.
+    The mean of (count - expected)^2 / expected over groups, as of a quasi-Poisson model. `groups`
+    has the group of each event.
     """
-    length: dict[int, float] = {}
-    for stream in streams:
-        ends = np.append(stream.groups[1:, 0], stream.samples)
-        for (first, group), end in zip(stream.groups.tolist(), ends.tolist(), strict=True):
-            length[group] = length.get(group, 0.0) + end - first
-    n, total = len(heard.alarms), sum(length.values())
-    if len(length) < 2 or not n:
+    if len(lengths) < 2 or not groups.size:
         return 1.0
-    expected = np.array([n * part / total for part in length.values()])
-    counts = np.array([np.sum(heard.groups == group) for group in length])
-    return max(1.0, float(((counts - expected) ** 2 / expected).sum() / (len(length) - 1)))
+    expected = np.array(list(lengths.values())) * (len(groups) / sum(lengths.values()))
+    counts = np.array([np.sum(groups == group) for group in lengths])
+    return max(1.0, float(((counts - expected) ** 2 / expected).sum() / (len(lengths) - 1)))
+
+
+def lengths_of(streams: Sequence[Stream]) -> dict[int, float]:
+    """Return the hours of each group."""
+    lengths: dict[int, float] = {}
+    for stream in streams:
+        ends, hour = np.append(stream.groups[1:, 0], stream.samples), stream.second * 3600
+        for (first, group), end in zip(stream.groups.tolist(), ends.tolist(), strict=True):
+            lengths[group] = lengths.get(group, 0.0) + (end - first) / hour
+    return lengths
 
 
 def hours_of(streams: Sequence[Stream]) -> float:
@@ -147,7 +152,7 @@ class EventCalibration:
     model: IntegerModel
     heard: Heard
     hours: float
-    most: float  # upper bound of false alarms an hour, at the confidence level.
+    promised: float  # false alarms an hour: expected, or the most at a confidence level.
     spread: float
     # Of the chosen thresholds times some factors: see `EventEvaluation`.
     curve: tuple[tuple[float, int, float, float], ...] = ()
@@ -164,7 +169,7 @@ class EventCalibration:
             "hits": int(self.heard.hit.sum()),
             "confused": self.heard.confused,
             "false_alarms": len(self.heard.alarms),
-            "most_an_hour": self.most,
+            "promised_an_hour": self.promised,
             "spread": self.spread,
             "single_clips": self.alone,
             "curve": [dict(zip(CURVE, point, strict=True)) for point in self.curve],
@@ -213,52 +218,35 @@ def choose_events(
     streams: Sequence[Stream],
     background: Sequence[object],
     an_hour: float,
-    confidence: float,
+    confidence: float | None,
 ) -> EventCalibration:
-    """Choose the decay of sums, and thresholds, for most hits at a promised rate.
+    """Choose the decay of sums, and the least threshold that is expected to keep a rate.
 
-    The pause is as long as a window, and sums remember a quarter of it to twice as much. All
-    classes have the same threshold: on few speakers, one of each class learns these speakers. For
-    each decay, hits and false alarms are counted on other groups: each fold of groups is judged
-    with the threshold of the others. The least threshold whose upper bound keeps the rate is taken,
-    and of all decays the one with most hits. The model gets the threshold chosen in the same way on
-    all groups. Raises TinykernelError if no candidate keeps the rate.
+    With a `confidence`, an upper bound keeps it. The pause is as long as a window, and sums
+    remember a quarter of it to twice as much. All classes have the same threshold: on few speakers,
+    one of each class learns these speakers. Hits and false alarms are counted on other groups: each
+    fold of groups is judged with the threshold of the others. The decay with most hits is taken.
+    Raises TinykernelError if no threshold keeps the rate.
     """
     hours = hours_of(streams)
-    if most_often(0, hours, confidence) > an_hour:
+    if rate_after(0, hours, confidence) > an_hour:
         raise RowsError(
             f"{hours:.2g} hours without a false alarm promise no less than "
-            f"{most_often(0, hours, confidence):.2g} an hour; give more recordings, or a larger "
+            f"{rate_after(0, hours, confidence):.2g} an hour; give more recordings, or a larger "
             "rate"
         )
     silent = np.array([label in background for label in model.classes])
-    pause, allowed = min(-(-model.input.rows // model.hop), 65535), 0
-    while most_often(allowed + 1, hours, confidence) <= an_hour:
-        allowed += 1
-    numbers = dict.fromkeys(int(allowed * _FEWER**n) for n in range(_TRIED))
-    steps = [(n, 1.0) for n in numbers] + [(0, factor) for factor in _FACTORS]
+    pause = min(-(-model.input.rows // model.hop), 65535)
     best: EventCalibration | None = None
     for shift in _shifts(pause):
         trial = _DecayedStreams(streams, silent, shift, pause)
-        folds, every = trial.folds(), trial.thresholds(allowed, ())
-        of_folds = [trial.thresholds(allowed, fold) for fold in folds]
-        for number, factor in steps:
-            rules = [trial.events(least[number] * factor) for least in of_folds]
-            heard = trial.heard(folds, rules)
-            wide = spread(streams, heard)
-            most = most_often(round(len(heard.alarms) / wide), hours / wide, confidence)
-            if most <= an_hour:
-                break
-        else:
-            continue
+        folds = trial.folds()
+        heard = trial.heard(folds, [trial.events(an_hour, confidence, fold) for fold in folds])
+        events = trial.events(an_hour, confidence)
         if best is None or heard.hit.sum() > best.heard.hit.sum():
-            chosen = replace(model, events=trial.events(every[number] * factor))
-            best = EventCalibration(chosen, heard, hours, most, wide)
-    if best is None:
-        raise RowsError(
-            f"no thresholds keep false alarms at {an_hour:g} an hour; give more recordings, or a "
-            "larger rate"
-        )
+            wide = spread(trial.lengths, heard.groups)
+            best = EventCalibration(replace(model, events=events), heard, hours, an_hour, wide)
+    assert best is not None
     return best
 
 
@@ -272,7 +260,7 @@ def _shifts(pause: int) -> list[int]:
 
 
 def with_threshold(
-    chosen: EventCalibration, streams: Sequence[Stream], threshold: int, confidence: float
+    chosen: EventCalibration, streams: Sequence[Stream], threshold: int, confidence: float | None
 ) -> EventCalibration:
     """Return the calibration with another threshold of all classes, and the rate it promises."""
     events = chosen.model.events
@@ -280,13 +268,12 @@ def with_threshold(
     reached = LARGEST_SUM >> events.shift << events.shift
     if not 0 < threshold <= reached:
         raise OptionError(f"threshold: {threshold}; give a sum of the table, 1 to {reached}")
-    least = np.where(events.thresholds == 0, 0, threshold).astype(np.uint32)
-    model = replace(chosen.model, events=replace(events, thresholds=least))
+    trial = _DecayedStreams(streams, events.thresholds == 0, events.shift, events.pause)
+    model = replace(chosen.model, events=trial.with_least(threshold))
     assert model.events is not None
-    heard = judged(streams, model.events)
-    wide = spread(streams, heard)
-    most = most_often(round(len(heard.alarms) / wide), chosen.hours / wide, confidence)
-    return replace(chosen, model=model, heard=heard, most=most, spread=wide)
+    heard, promised = judged(streams, model.events), trial.rate(threshold, confidence)
+    wide = spread(trial.lengths, heard.groups)
+    return replace(chosen, model=model, heard=heard, promised=promised, spread=wide)
 
 
 class _DecayedStreams:
@@ -296,12 +283,34 @@ class _DecayedStreams:
         self, streams: Sequence[Stream], silent: NDArray[np.bool_], shift: int, pause: int
     ) -> None:
         self.streams, self.silent, self.shift, self.pause = streams, silent, shift, pause
-        self.followed, self.groups = [], []
+        self.followed, self.groups, self.lengths = [], [], lengths_of(streams)
+        self.counted: dict[int, NDArray[np.int64]] = {}  # of thresholds, the group of each alarm.
+        peaks = [0]
         for stream in streams:
             before = np.zeros(stream.scores.shape[1], np.int64)
-            self.followed.append(sums_over(stream.scores, silent, shift, before))
+            labels, sums = sums_over(stream.scores, silent, shift, before)
+            for first, end, spoken in stream.spans.tolist():
+                part = slice(*np.searchsorted(stream.ends, [first, end + stream.second]))
+                peaks.append(int(sums[part, spoken][labels[part] == spoken].max(initial=0)))
+            self.followed.append((labels, sums))
             at = np.searchsorted(stream.groups[:, 0], stream.ends, side="right") - 1
             self.groups.append(stream.groups[np.maximum(at, 0), 1])
+        self.peaks = np.sort(peaks)  # the largest sum of the class of each span in it
+
+    def rate(
+        self, threshold: int, confidence: float | None, without: tuple[int, ...] = ()
+    ) -> float:
+        """Return the rate of false alarms at a threshold: expected, or its upper bound.
+
+        Groups that are left out count as if they were like the others.
+        """
+        if threshold not in self.counted:
+            self.counted[threshold] = self.heard([()], [self.with_least(threshold)]).groups
+        groups = self.counted[threshold][~np.isin(self.counted[threshold], without)]
+        lengths = {group: each for group, each in self.lengths.items() if group not in without}
+        hours, wide = sum(self.lengths.values()), spread(lengths, groups)
+        share = sum(lengths.values()) / hours
+        return rate_after(len(groups) / share / wide, hours / wide, confidence)
 
     def folds(self) -> list[tuple[int, ...]]:
         """Divide the groups into folds; a single group gives one empty fold."""
@@ -309,15 +318,30 @@ class _DecayedStreams:
         n = min(_FOLDS, len(every))
         return [tuple(every[first::n]) for first in range(n)] if n > 1 else [()]
 
-    def thresholds(self, allowed: int, without: tuple[int, ...]) -> list[int]:
-        """Return the best threshold for 0 to `allowed` false alarms, ignoring groups `without`."""
-        peaks, alarms = self._peaks(without)
-        return [_between(peaks, alarms, number) for number in range(allowed + 1)]
+    def events(
+        self, an_hour: float, confidence: float | None, without: tuple[int, ...] = ()
+    ) -> Events:
+        """Return the rule with the least threshold that keeps a rate, for all classes.
 
-    def events(self, least: float) -> Events:
+        It lies midway between the largest sum that is no event and the least hit above it.
+        """
+        reached = LARGEST_SUM >> self.shift << self.shift
+
+        def keeps(threshold: int) -> bool:
+            return self.rate(threshold, confidence, without) <= an_hour
+
+        least = 1 + bisect_left(range(1, reached), True, key=keeps)
+        if not keeps(least):
+            raise RowsError(
+                f"no threshold keeps false alarms at {an_hour:g} an hour; give more recordings, or "
+                "a larger rate"
+            )
+        hits = self.peaks[self.peaks >= least]
+        return self.with_least(least + (int(hits[0]) - least) // 2 if hits.size else least)
+
+    def with_least(self, least: int) -> Events:
         """Return the rule with the same threshold for all classes."""
-        reached = min(int(np.ceil(least)), LARGEST_SUM >> self.shift << self.shift)
-        return Events(np.where(self.silent, 0, reached).astype(np.uint32), self.shift, self.pause)
+        return Events(np.where(self.silent, 0, least).astype(np.uint32), self.shift, self.pause)
 
     def heard(self, folds: Sequence[tuple[int, ...]], parts: Sequence[Events]) -> Heard:
         """Judge each fold of groups with its rule; an empty fold stands for all groups."""
@@ -331,29 +355,3 @@ class _DecayedStreams:
                 made[inside] = events.of_sums(labels, sums)[inside]
             judgements.append(_judged(stream, made))
         return _joined(judgements)
-
-    def _peaks(self, without: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the largest sums, falling: of each span's class in it, and of blocks outside."""
-        peaks, alarms = [], []
-        for stream, (labels, sums), groups in zip(
-            self.streams, self.followed, self.groups, strict=True
-        ):
-            used = ~self.silent[labels] & ~np.isin(groups, without)
-            reached = np.where(used, sums[np.arange(len(labels)), labels], 0)
-            outside = reached.copy()
-            for first, end, spoken in stream.spans.tolist():
-                part = slice(*np.searchsorted(stream.ends, [first, end + stream.second]))
-                outside[part] = 0
-                peaks.append(int(reached[part][labels[part] == spoken].max(initial=0)))
-            pause = self.pause + 1
-            blocks = np.pad(outside, (0, -len(outside) % pause)).reshape(-1, pause)
-            alarms += blocks.max(axis=1).tolist()
-        return np.sort(peaks)[::-1].astype(np.int64), np.sort(alarms)[::-1].astype(np.int64)
-
-
-def _between(peaks: NDArray[np.int64], alarms: NDArray[np.int64], allowed: int) -> int:
-    """Return the threshold midway between the next alarm and the least hit above it."""
-    below = int(alarms[allowed]) if allowed < len(alarms) else 0
-    hits = int((peaks > below).sum())
-    least = int(peaks[hits - 1]) if hits else below + 1
-    return max(1, below + 1 + (least - below - 1) // 2)

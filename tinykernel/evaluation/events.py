@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import poisson
 
 from tinykernel.data.recordings.labels import others_among
 from tinykernel.data.recordings.reading import labelled_recordings
@@ -19,7 +20,7 @@ from tinykernel.decisions.events import (
     choose_events,
     hours_of,
     judged,
-    most_often,
+    rate_after,
     with_threshold,
 )
 from tinykernel.errors import DataError, RowsError
@@ -30,8 +31,6 @@ from tinykernel.model.stages.beside import as_rows
 from tinykernel.progress import report as say
 from tinykernel.text import count, listed
 
-#: Usual confidence level of a promised rate: that of 95 % costs half of the hits.
-CONFIDENCE = 0.8
 _ALARMS = 5.0  # in joined clips, at the promised rate
 _MOST_JOINED = 2**31  # values of joined clips
 _FEW_WINDOWS = 256  # of each recording, to recognise the training
@@ -112,19 +111,20 @@ def calibrate_events(
     data: Recordings,
     background: Sequence[object],
     an_hour: float,
-    confidence: float = CONFIDENCE,
+    confidence: float | None = None,
     threshold: int | None = None,
 ) -> EventCalibration:
     """Choose the events of a model on long recordings, or on clips that are joined.
 
-    A `threshold` takes the place of the one that keeps the rate, and gives the rate it promises.
+    The rate is expected on average, or an upper bound with a `confidence`. A `threshold` takes the
+    place of the one that keeps the rate, and gives the rate it promises.
     """
     # Clips are joined to as many hours as promise the rate with one false alarm, and at least to
     # those in which five are promised.
     source, joined, alone = data.source, "", None
     groups = len({span.label for each in data.recordings for span in each.groups})
     if not data.is_long:
-        hours = max(most_often(1, 1.0, confidence) * 1.05, _ALARMS) / an_hour
+        hours = max(rate_after(1, 1.0, confidence) * 1.05, _ALARMS) / an_hour
         clips = count(len(data.recordings), "clip")
         joined = f" joined from {clips} of {count(groups, 'group')} of"
         if hours * 3600 * (data.rate or 0) * model.input.channels > _MOST_JOINED:
@@ -140,15 +140,21 @@ def calibrate_events(
     if threshold is not None:
         result = with_threshold(result, streams, threshold, confidence)
     cautions = _other_sounds(model.classes, background)
-    if result.most > an_hour:
+    counted, most = len(result.heard.alarms) / result.hours, "at most " * (confidence is not None)
+    if result.promised > an_hour:
         cautions += (
-            f"the threshold {threshold} promises at most {result.most:.3g} false alarms an hour, "
+            f"the threshold {threshold} promises {most}{result.promised:.3g} false alarms an hour, "
             f"not {an_hour:g}",
         )
-    an_hour = an_hour if threshold is None else result.most
+    elif counted > an_hour:
+        cautions += (
+            f"groups that did not choose the thresholds raise {counted:.3g} false alarms an hour, "
+            "more than is promised: groups vary; give more of them",
+        )
+    rate = result.promised
+    how = "on average" if confidence is None else f"with {100 * confidence:g} % confidence"
     statement = (
-        f"at most {an_hour:.3g} false alarm{'s' * (an_hour != 1)} an hour, "
-        f"with {100 * confidence:g} % confidence: "
+        f"{most}{rate:.3g} false alarm{'s' * (rate != 1)} an hour, {how}: "
         f"{len(result.heard.alarms)} in {result.hours:.3g} hours{joined or ' of'} {source}"
         + ", each group judged by thresholds of the others" * (groups > 1 and threshold is None)
         + "; other speakers or machines may raise more" * bool(joined)
@@ -261,6 +267,20 @@ def evaluate_events(
         curve[most] = factor, most, missed, len(heard.alarms) / hours
     heard, second = judged(streams, events), streams[0].second
     return EventEvaluation(model.classes, heard, hours, second, tuple(curve.values()))
+
+
+def over_promise(result: EventEvaluation, about: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Say that there are more false alarms than calibrate promised, and whether by chance."""
+    n, hours = len(result.heard.alarms), result.hours
+    promised = about.get("events", {}).get("promised_an_hour")
+    if promised is None or n <= promised * hours:
+        return {"cautions": []}
+    chance = 100 * float(poisson.sf(n - 1, promised * hours))
+    caution = (
+        f"{n / hours:.3g} false alarms an hour, where {promised:.3g} were promised: as many by "
+        f"chance in {chance:.2g} % of such recordings; calibrate with more that are like these"
+    )
+    return {"cautions": [caution]}
 
 
 def events_in_words(result: EventEvaluation) -> list[tuple[str, str]]:
