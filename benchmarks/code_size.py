@@ -193,10 +193,15 @@ def convolution_sample(index: int, largest: int = 28) -> IntegerModel:
 
 
 def separable_sample(index: int) -> IntegerModel:
-    """Draw a model with separable convolutions of images of one channel or three."""
+    """Draw convolutions of images of one channel or three; every other one has other forms."""
     _, pick = _draws(7, index)
     average, channels = pick(1, 2), pick(1, 1, 3)
     blocks = pick((4,), (8, 8), (8, 12, 16))
+    layers_of: dict[str, Any] = {}
+    if index % 2:
+        high, mixed, mean = pick(1, 2), pick(0, 1, 1), pick(0, 1)
+        forms = [[1, 1, high, high, mean], *[[mixed, 1, 1, 1, 0]] * (len(blocks) - 1)]
+        layers_of = {"forms": forms, "flat": pick(False, True), "border": pick(0, 0, 100)}
     model = separable_model(
         index,
         (pick(8, 12, 16), pick(8, 10, 16)),
@@ -207,6 +212,7 @@ def separable_sample(index: int) -> IntegerModel:
         weight_bits=pick(2, 4),
         raw_dtype=pick("float32", "uint8"),
         n_classes=pick(2, 3, 10),
+        layers_of=layers_of,
     )
     return _whole(model, 0) if model.input.dtype == "uint8" else model
 

@@ -5,7 +5,7 @@ a stream (`state`), part of which whole windows do not need (`stream`).
 """
 
 import numpy as np
-from proof_bounds import need
+from proof_bounds import forms_of, need
 
 
 def blocks_of(size, per_word):
@@ -77,18 +77,26 @@ def convolutions(c, k):
 
 def separable(c, k):
     shape = c.table[k["shape"]].reshape(k["blocks"], 2).tolist()
-    columns, channels, size, halves = k["columns"], k["given"], 0, 8 * blocks_of(9 * k["given"], 4)
-    for block, (less_one, strides) in enumerate(shape):
+    rows, columns, channels, size, halves, row = k["rows"], k["columns"], k["given"], 0, 0, 0
+    for (less_one, strides), (mixed, zeros, high, wide, _) in zip(
+        shape, forms_of(c, k), strict=True
+    ):
         size += 3 * columns * channels
-        columns = blocks_of(columns, strides & 15)
-        if block:
-            halves = max(halves, blocks_of(columns, 4) * 64 * blocks_of(channels, 8))
+        rows = ((rows + 2 * zeros - 3) // (strides >> 4) + 1) // high
+        columns = (columns + 2 * zeros - 3) // (strides & 15) + 1
+        single = blocks_of(columns, 4) * 64 * blocks_of(channels, 8)
+        halves = max(halves, 8 * blocks_of(9 * channels, 4) if mixed else single)
         channels = less_one + 1
-    need(k["halves"] == halves, "a row of another length")
+        if (high, wide) != (1, 1):
+            row = max(row, 4 * blocks_of(columns * channels, 4))
+        columns //= wide
+    need(k["halves"] == halves + row and k["wide"] == row, "a row of another length")
     words = c.declared("tk_separable.h", "TK_BLOCK_WORDS") * (k["blocks"] + 1)
-    words += blocks_of(size + columns * channels, 4)
+    words += blocks_of(size + columns * channels * (not k["flat"]), 4)
     sums = 2 + channels + blocks_of(k["window"] * channels, 2)
-    first, scratch = sums + halves // 4 + words, blocks_of(channels, 4)
+    sums += k["blocks"] * (k["forms"] != 0)
+    made = rows * columns * channels if k["flat"] else channels
+    first, scratch = sums + (halves + row) // 4 + words, blocks_of(made, 4)
     if k["window"]:
         return {"state": first, "scratch": scratch}
     # For a signal all of it follows the state of a window.

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.convolutions import random_dense
 from tests.random_fronts import model_behind, random_levels
 from tinykernel.model import Grid, IntegerModel
 from tinykernel.model.stages.separable import Separable
@@ -16,13 +17,18 @@ def random_separable(
     channels: tuple[int, ...],
     strides: tuple[int, ...],
     row_strides: tuple[int, ...] | None = None,
+    **layers_of: Any,
 ) -> Separable:
-    """Return layers whose values are often inside of 0..255, with biases of all sizes."""
+    """Return layers whose values are often inside of 0..255, with biases of all sizes.
+
+    `layers_of` are `forms`, `flat` and `border` of the stage.
+    """
     rng = np.random.default_rng([seed, 2])
     weights, units, high = [], [], float(given.high)
     layers = [(9 * given.channels, channels[0], 127)]
-    for before, after in pairwise(channels):
-        layers += [(9, before, 7), (before, after, 7)]
+    forms = layers_of.get("forms") or [[0]] * len(channels)
+    for (before, after), form in zip(pairwise(channels), forms[1:], strict=True):
+        layers += [(9 * before, after, 127)] if form[0] else [(9, before, 7), (before, after, 7)]
     for n_inputs, n, most in layers:
         weights.append(rng.integers(-most, most + 1, (n, n_inputs)))
         reach = most * high * np.sqrt(n_inputs)
@@ -33,7 +39,7 @@ def random_separable(
         high = 255.0
     flat = np.concatenate([each.ravel() for each in weights])
     of_units = (np.concatenate(each) for each in zip(*units, strict=True))
-    return Separable(channels, strides, given.channels, flat, *of_units, row_strides)
+    return Separable(channels, strides, given.channels, flat, *of_units, row_strides, **layers_of)
 
 
 def separable_model(
@@ -45,12 +51,16 @@ def separable_model(
     weight_bits: int = 4,
     average: int = 1,
     n_classes: int = 3,
+    layers_of: dict[str, Any] | None = None,
+    units: int = 0,
     **front_fields: Any,
 ) -> IntegerModel:
-    """Return a model whose linear part looks at the means of separable convolutions."""
+    """Return a model whose linear part looks at the means of separable convolutions, or units."""
     sides = {"height": shape[0] * average, "width": shape[1] * average, "average": average}
     given, first = random_levels(seed, **sides, **front_fields)
     levels = first.gives(given)
-    stages = (first, random_separable(seed, levels, blocks, strides))
+    stages = [first, random_separable(seed, levels, blocks, strides, **layers_of or {})]
+    if units:
+        stages.append(random_dense(seed, stages[1].gives(levels), units, 8))
     options = {"weight_bits": weight_bits, "n_classes": n_classes}
-    return model_behind(given, stages, seed, **options)
+    return model_behind(given, tuple(stages), seed, **options)

@@ -16,10 +16,14 @@ from tinykernel.conversion import change_of, convert
 from tinykernel.conversion.networks.signal import rounded
 from tinykernel.conversion.networks.torch import of_torch
 from tinykernel.errors import ConvertError, ShapeError
+from tinykernel.model.stages import Separable
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 IMAGES = DIGITS.reshape(-1, 1, 8, 8).repeat(2, axis=2).repeat(2, axis=3)
 RELU, FLATTEN, MEAN = module("ReLU"), module("Flatten"), module("AdaptiveAvgPool2d", output_size=1)
+
+
+RELU6 = module("ReLU6", min_val=0.0, max_val=6.0)
 
 
 def drawn(*shape, seed=0):
@@ -37,6 +41,9 @@ TWICE = [conv(drawn(24, 24, 1, 1)), RELU, pool("AvgPool", 2)]
 CHAIN = [conv(drawn(8, 1, 3, 3)), normalized(ONES, SOME, SOME, ONES, 2), RELU, pool("MaxPool", 2)]
 AGAIN = [conv(drawn(8, 1, 3, 3), groups=8), RELU]
 HALF = [pool("AvgPool", 2), conv(drawn(4, 1, 3, 3)), RELU, conv(drawn(6, 4, 3, 3)), RELU]
+FIRST = [conv(drawn(8, 1, 3, 3), SOME, padding=1), normalized(ONES, SOME, 0 * ONES, 2 * ONES, 2)]
+SECOND = [conv(drawn(16, 8, 3, 3), padding=1), RELU6, pool("AvgPool", 2)]
+TWO = [*FIRST, RELU, pool("MaxPool", 2), *SECOND]
 SIDE_BY_SIDE = {"kernel_size": 2, "stride": 2, "padding": 0}
 #: Modules before the last layer, the values that they make, the stages, and the labels to change.
 NETWORKS = {
@@ -44,7 +51,10 @@ NETWORKS = {
     "pointwise and pooled": ([*BLOCKS, *TWICE, MEAN], 24, "separable", 0.15),
     "chains": ([*CHAIN, *AGAIN], 200, "convolutions", 0.005),
     "chains, hidden": ([*CHAIN, FLATTEN, linear(drawn(40, 392)), RELU], 40, "convolutions", 0.01),
-    "small": (HALF, 96, "dense", 0.01),
+    "small": (HALF, 96, "separable", 0.01),
+    "mixed twice": (TWO, 256, "separable", 0.005),
+    "mixed twice, hidden": ([*TWO, FLATTEN, linear(drawn(30, 256)), RELU], 30, "dense", 0.04),
+    "mixed twice, mean": ([*TWO, MEAN], 16, "separable", 0.1),
 }
 
 
@@ -64,7 +74,7 @@ def completed(name):
     ("name", "target"),
     [
         *itertools.product(NETWORKS, ["host", "cortex-m0plus", "cortex-m4", "esp32c3"]),
-        *itertools.product(["blocks", "chains"], ["atmega328p"]),  # which has memory for these
+        *itertools.product(["blocks", "chains", "mixed twice"], ["atmega328p"]),  # with room for it
     ],
 )
 def test_images_become_stages_and_c_agrees(name, target, require_platforms):
@@ -97,6 +107,22 @@ def test_images_of_one_row_or_column_become_dense_layers(axes):
     modules = [conv(drawn(4, 1, 3, 3), padding=1), RELU, MEAN, FLATTEN, linear(drawn(3, 4))]
     model = convert(sequential(*modules), X, task="values", max_change=0.1)
     assert [stage.KIND for stage in model.stages] == ["levels", "dense", "scale"]
+
+
+def test_images_of_values_below_zero_have_a_border():
+    """Zeros around are the level of 0, in all three channels; patches of other sides."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(0.2, 1, (200, 3, 9, 12)) + rng.normal(0, 2, (200, 3, 1, 1))
+    layers = [conv(drawn(6, 3, 3, 3), SOME[:6], padding=1), RELU, pool("MaxPool", (3, 2))]
+    network = sequential(*layers, conv(drawn(5, 6, 3, 3)), RELU, FLATTEN, linear(drawn(3, 20)))
+    model = convert(network, X.astype(np.float32), task="values", max_change=1.0)
+    stage = model.find(Separable)
+    assert stage.border > 0
+    assert stage.forms.tolist() == [[1, 1, 3, 2, 0], [1, 0, 1, 1, 0]]
+    rows = X.astype(np.float32).transpose(0, 2, 3, 1)
+    expected = of_torch(network).ready(X, "values").predict(X)
+    assert np.abs(model.predict(rows) - expected).max() < 0.03 * np.ptp(expected)
+    assert tinykernel.verify(model, rows[:12]).differences == 0
 
 
 def slow(x, kernel, bias, stride, padding, groups):
@@ -168,16 +194,19 @@ def test_rounded_weights_are_never_worse_than_the_nearest(seed, n, most):
         (
             [
                 *CHAIN,
-                conv(drawn(9, 8, 3, 3)),
+                conv(drawn(9, 8, 5, 5)),
                 RELU,
                 pool("MaxPool", 2),
                 FLATTEN,
-                linear(drawn(3, 36)),
+                linear(drawn(3, 9)),
             ],
-            r"module 4 \(Conv2d\) makes 2 x 2 x 9 of 7 x 7 x 8 values",
+            r"module 4 \(Conv2d\) makes 1 x 1 x 9 of 7 x 7 x 8 values",
         ),
         ([conv(drawn(4, 2, 3, 3))], r"module 0 \(Conv2d\) takes values of another shape"),
-        ([conv(drawn(4, 1, 3, 3)), RELU, pool("MaxPool", 3)], "only the largest of 2 x 2"),
+        (
+            [conv(drawn(4, 1, 3, 3)), module("Hardtanh", min_val=-1, max_val=1)],
+            r"module 1 \(Hardtanh\) clips at -1 and 1",
+        ),
         ([conv(drawn(4, 1, 16, 16)), pool("MaxPool", 2), MEAN], r"1 \(MaxPool2d\) takes values of"),
         ([conv(drawn(4, 1, 3, 3), dilation=(2, 2))], "with these options"),
         (

@@ -8,6 +8,7 @@ from sklearn.neural_network import MLPClassifier
 import tinykernel
 from tests.torch_modules import module, normalized, sequential
 from tinykernel.conversion import change_of, convert
+from tinykernel.conversion.networks.onnx import of_onnx
 from tinykernel.conversion.networks.torch import of_torch
 from tinykernel.errors import ConvertError, OptionError, ShapeError
 
@@ -124,3 +125,52 @@ def test_a_file_of_onnx_is_its_layers(digits, tmp_path, require_tool):
     save([*nodes[:3], helper.make_node("Gemm", ["h", "v"], ["m"]), *nodes[4:]])
     with pytest.raises(ConvertError, match=r"node 3 \(Gemm\) does not read the output"):
         convert(file, X)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_convolutions_are_those_of_onnx(seed, tmp_path, require_tool):
+    """Two layers of any padding, stride, clip and pooling: its reference, and the integers."""
+    onnx = require_tool("onnx")
+    from onnx import helper, numpy_helper
+    from onnx.reference import ReferenceEvaluator
+
+    rng = np.random.default_rng(seed)
+    n, image = int(rng.choice([1, 3])), rng.uniform(-seed % 2, 3, (60, 1, 26, 27))
+    X = (image + rng.normal(0, 0.1, (60, n, 26, 27))).clip(-seed % 2, 3).astype(np.float32)
+    arrays, nodes, now = {}, [], "x"
+
+    def add(kind, *constants, **options):
+        nonlocal now
+        names = [f"{kind}{len(nodes)}_{i}" for i in range(len(constants))]
+        arrays.update(zip(names, constants, strict=True))
+        nodes.append(helper.make_node(kind, [now, *names], [f"v{len(nodes)}"], **options))
+        now = nodes[-1].output[0]
+
+    for before, after in ((n, 5), (5, 6)):
+        around, step = int(rng.integers(2)), int(rng.choice([1, 1, 2]))
+        weights = rng.normal(size=(after, before, 3, 3)) / np.sqrt(9 * before)
+        add("Conv", weights, rng.normal(size=after) / 9, pads=[around] * 4, strides=[step] * 2)
+        add("BatchNormalization", *rng.uniform(0.5, 1.5, (4, after)))
+        add("Relu") if rng.integers(2) else add("Clip", np.array(0.0), np.array(1.5))
+        sides = [int(side) for side in rng.integers(1, 3, 2)]
+        add(str(rng.choice(["MaxPool", "AveragePool"])), kernel_shape=sides, strides=sides)
+    add("Flatten")
+
+    def run():
+        tensors = [numpy_helper.from_array(a.astype(np.float32), k) for k, a in arrays.items()]
+        shapes = {"x": [None, *X.shape[1:]], now: [None, None]}
+        value = helper.make_tensor_value_info
+        ends = [value(k, onnx.TensorProto.FLOAT, shape) for k, shape in shapes.items()]
+        graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], tensors)
+        onnx.save(helper.make_model(graph), tmp_path / "net.onnx")
+        return ReferenceEvaluator(str(tmp_path / "net.onnx")).run(None, {"x": X})[0]
+
+    add("Gemm", rng.normal(size=(run().shape[1], 3)))
+    expected = run()
+    model = convert(tmp_path / "net.onnx", X, task="values", max_change=1.0)
+    assert "separable" in [stage.KIND for stage in model.stages]
+    network = of_onnx(tmp_path / "net.onnx").ready(X, "values")
+    np.testing.assert_allclose(network.predict(X), expected, rtol=1e-3, atol=1e-4)
+    rows = X.transpose(0, 2, 3, 1)
+    assert np.abs(model.predict(rows) - expected).max() < 0.05 * np.ptp(expected)
+    assert tinykernel.verify(model, rows[:10]).differences == 0

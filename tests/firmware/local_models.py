@@ -112,6 +112,22 @@ SEPARABLE: dict[str, Callable[[], IntegerModel]] = {
     "averaged floats": lambda: separable_model(
         3, (6, 6), (12, 10), (1, 1), average=2, raw_dtype="float32"
     ),
+    "mixed twice, patches, flat, hidden layer": lambda: separable_model(
+        4,
+        (15, 12),  # of the last rows no patch is made
+        (5, 6),
+        (1, 1),
+        channels=3,
+        layers_of={"forms": [[1, 1, 2, 2, 0], [1, 0, 2, 1, 1]], "flat": True, "border": 9},
+        units=7,
+    ),
+    "of all forms": lambda: separable_model(
+        5,
+        (15, 16),
+        (3, 9, 4),
+        (1, 2, 1),
+        layers_of={"forms": [[1, 0, 1, 1, 0], [0, 0, 1, 1, 0], [0, 1, 3, 2, 1]]},
+    ),
 }
 CONVOLUTIONS: dict[str, Callable[[], IntegerModel]] = {
     "4-bit taps": lambda: convolution_model(1, (28, 28), (1, 0, 1), channels=4, bits=4),

@@ -62,7 +62,11 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
     }
     separable = model.find(Separable)
     if separable is not None:
-        counts["separable of one block"] = separable.channels.size == 1
+        counts["separable of mixed layers"] = all(form[0] for form in separable.block_forms)
+        counts["separable with forms"] = separable.forms is not None
+        counts["separable with patches"] = any(layer.pool != (1, 1) for layer in separable.layers)
+        counts["separable, flat"] = separable.flat
+        counts["separable with a border"] = separable.border > 0
         counts["separable of one channel"] = separable.given == 1
         counts["separable in a stream"] = separable.row_strides is not None
         counts["separable with events"] = model.events is not None

@@ -59,7 +59,7 @@ TK_INLINE void tk_plane_run(const TK_FLASH struct tk_separable *k,
     const uint8_t *const rows = (const uint8_t *)(state + TK_PLANE_ROWS);
     uint32_t at = state[TK_PLANE_AT];
     uint32_t left = plane->rows;
-    tk_separable_init(k, memory);
+    tk_separable_init(k, memory, made);
     while (left != 0u || tk_separable_end(k, memory) != 0) {
         if (left != 0u) {
             tk_plane_copy(plane, rows + at * plane->bands, tk_separable_next(k, memory));

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from tinykernel.estimator import Classifier
 from tinykernel.model.grid import Grid
-from tinykernel.model.stages.separable import SINGLE, Separable, size_after
+from tinykernel.model.layers import SINGLE, size_after
+from tinykernel.model.stages.separable import Separable
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images import separable_passes as passes
 from tinykernel.training.images.convolutions import as_levels
@@ -64,7 +65,7 @@ def test_training_sees_what_the_stages_compute(average, row_strides):
 def test_passes_add_up_like_loops_over_positions(sides, n_channels, steps, seed):
     """Sums of kernels and both gradients are those of obvious loops, bit for bit."""
     rng, (down, across, above) = np.random.default_rng(seed), steps
-    rows, columns = size_after(SINGLE, steps[:2], above, *sides)
+    rows, columns = size_after(SINGLE, steps[:2], (above, 1), *sides)
     maps = rng.integers(0, 256, (2, *sides, n_channels)).astype(np.float32)
     weights = rng.integers(-7, 8, (9, n_channels)).astype(np.float32)
     d = rng.standard_normal((2, rows, columns, n_channels), dtype=np.float32)

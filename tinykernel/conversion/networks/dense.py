@@ -32,17 +32,21 @@ _IDENTITY = Scale("uint8", 8, *np.array([[0], [65536], [_TOP]]))
 
 
 def levels_of(
-    rows: NDArray[Any], grid: Grid, from_zero: bool = False, n_most: int = 1 << 20
+    rows: NDArray[Any], grid: Grid, around: bool = False, n_most: int = 1 << 20
 ) -> tuple[Levels, Signal]:
     """Return levels between the least and the largest value of each channel, and those of rows.
 
-    At most `n_most` rows are in the signal, apart alike. `from_zero`, for values from 0 up, makes
-    level 0 the value 0, which is around images.
+    At most `n_most` rows are in the signal, apart alike. With zeros `around` images, of values from
+    0 up level 0 is the value 0; else 0 has one level in all channels.
     """
     by_channel = rows.reshape(-1, grid.channels).astype(np.float64)
     least, width = by_channel.min(axis=0), np.ptp(by_channel, axis=0)
+    from_zero = around and least.min() >= 0
     if from_zero:
         least, width = 0 * least, by_channel.max(axis=0)
+    elif around:
+        least = np.full(grid.channels, least.min())
+        width = np.maximum(by_channel.max(), 0) - least
     varies, low, width = width > 0, least, np.where(width > 0, width, 1.0)
     if grid.dtype == "float32":
         slope = ((_TOP if from_zero else _TOP + 1) / width).astype(np.float32)
@@ -81,7 +85,7 @@ def hidden(
     is 0 on all known rows is left out.
     """
     sums = layer.of(before.x)
-    x = np.maximum(sums, 0.0)
+    x = np.clip(sums, 0.0, layer.top)
     alive = x.max(axis=0) > 0
     if not np.any(alive):
         raise DataError("convert: no unit of a hidden layer is above 0 on any row of X")
@@ -94,7 +98,8 @@ def hidden(
     least = int(np.clip(np.floor(np.log2(most * (top / largest).min() / _TOP)), 0, _SHIFT))
     worth = np.sum(following.weights**2, axis=0)
     best: tuple[float, Stage, Signal] | None = None
-    for shift in range(least, min(least + _SHIFTS, _SHIFT) + 1):
+    more = 0 if layer.top < np.inf else _SHIFTS  # the largest level is the top
+    for shift in range(least, min(least + more, _SHIFT) + 1):
         gain = np.minimum(_TOP / top, most / (largest * 2.0**shift))  # levels of a unit of x
         unit = (gain * 2.0**shift)[:, None]
         stage = _dense(by_level * unit, mean * unit[:, 0], before.levels, shift)
@@ -124,13 +129,13 @@ def integer_network(
     grid = Grid.table(columns.raw_dtype, columns.n_inputs)
     if shape[1] > 1:  # dense layers take no signals
         grid = Grid.raw(columns.raw_dtype, *shape)
-    rows, maps = columns.rows.astype(grid.dtype), maps_of(steps, shape, columns.rows)
-    first, signal = levels_of(
-        rows, grid, maps is not None and maps.from_zero, _at_most(steps, shape)
-    )
+    rows, maps = columns.rows.astype(grid.dtype), maps_of(steps, shape, columns.rows, bits)
+    around = maps is not None and maps.around
+    first, signal = levels_of(rows, grid, around, _at_most(steps, shape))
     stages: list[Stage] = [first]
     if maps:
-        stage, signal = maps.stage(signal, bits)
+        border = first.run(np.zeros((1, grid.size), grid.dtype), grid)[0, 0] if around else 0
+        stage, signal = maps.stage(signal, int(border))
         stages.append(stage)
         steps, shape = maps.rest, maps.gives
     layer, *others = lowered(steps, shape)

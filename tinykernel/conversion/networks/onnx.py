@@ -90,6 +90,13 @@ def _read(onnx: Any, graph: Any, value: str, network: FloatNetwork) -> None:
             arrays, is_first = list(map(numbers_of, constants)), node.input[0] == value
             add = _add_map if node.op_type in _MAPS else _add_sums
             add(network, _Node(place, node.op_type, arrays, options, is_first))
+        elif node.op_type == "Clip":
+            inputs = (numbers.get(name) for name in node.input[1:])
+            ends = dict(zip(("min", "max"), inputs, strict=False)) | options
+            low, top = (ends.get(end) for end in ("min", "max"))
+            network.add_clip(
+                place, float(-np.inf if low is None else low), float(np.inf if top is None else top)
+            )
         else:
             network.add(place, node.op_type)
         value = node.output[0]

@@ -19,6 +19,17 @@ class Signal:
     step: NDArray[np.float64]
     low: NDArray[np.float64]
 
+    def images(self, shape: tuple[int, int, int]) -> "Signal":
+        """Return rows of images, whose values of a channel have one step, as images."""
+        x, levels = self.x.reshape(-1, *shape), self.levels.reshape(-1, *shape)
+        return Signal(x, levels, self.step[: shape[2]], self.low[: shape[2]])
+
+    def flat(self) -> "Signal":
+        """Return images as rows."""
+        n, times = len(self.x), self.x[0, ..., 0].size
+        step, low = np.tile(self.step, times), np.tile(self.low, times)
+        return Signal(self.x.reshape(n, -1), self.levels.reshape(n, -1), step, low)
+
     def of_levels(self, layer: Affine) -> Affine:
         """Return a layer of x as one of the levels."""
         return Affine(layer.weights * self.step, layer.of(self.low[np.newaxis])[0])

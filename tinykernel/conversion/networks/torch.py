@@ -31,6 +31,8 @@ def _read(model: Iterable[Any], network: FloatNetwork, within: str = "") -> None
                     f"convert: {place} has no scale, or statistics of its batch only"
                 )
             network.add_normalization(place, list(map(numbers_of, parts)), module.eps)
+        elif name in ("ReLU6", "Hardtanh"):
+            network.add_clip(place, module.min_val, module.max_val)
         elif kind in ("Conv", "MaxPool", "AvgPool", "AdaptiveAvgPool") and sides:
             _add_map(network, place, kind, module, sides)
         else:

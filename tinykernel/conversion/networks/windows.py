@@ -22,6 +22,7 @@ class Affine:
 
     weights: NDArray[np.float64]
     bias: NDArray[np.float64]
+    top: float = np.inf  # of units behind it
 
     def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute rows of outputs."""
@@ -87,10 +88,11 @@ class Window:
             raise ConvertError("takes values of another shape")
         return rows // self.steps[0] + 1, columns // self.steps[1] + 1, len(self.kernel)
 
-    def patches(self, x: NDArray[np.generic]) -> NDArray[np.generic]:
+    def patches(self, x: NDArray[np.generic], border: int = 0) -> NDArray[np.generic]:
         """Return what each position reads: (n, rows, columns, kernel rows, columns, channels)."""
         above, before, below, behind = self.around
-        padded = np.pad(x, ((0, 0), (above, below), (before, behind), (0, 0)))
+        sides = (0, 0), (above, below), (before, behind), (0, 0)
+        padded = np.pad(x, sides, constant_values=border)
         views = np.lib.stride_tricks.sliding_window_view(padded, self.size, axis=(1, 2))
         return views[:, :: self.steps[0], :: self.steps[1]].transpose(0, 1, 2, 4, 5, 3)
 
@@ -121,12 +123,14 @@ class Window:
 
 @dataclass(frozen=True)
 class Step:
-    """Sums, then ``max(x, 0)`` if it bends, then the largest of 2 x 2 values if it pools."""
+    """Sums, then ``min(max(x, 0), top)`` if it bends, then one value of each patch."""
 
     place: str  # in the network, for errors
     window: Window
     bends: bool = False
-    pools: bool = False
+    top: float = np.inf
+    pool: tuple[int, int] = (1, 1)  # rows and columns of patches side by side
+    averages: bool = False  # whether their means follow, not the largest values
 
     def gives(self, shape: Shape) -> Shape:
         """Return the shape that it makes of another one."""
@@ -134,16 +138,21 @@ class Step:
             rows, columns, channels = self.window.gives(shape)
         except ConvertError as error:
             raise ConvertError(f"convert: {self.place} {error}") from None
-        return (rows // 2, columns // 2, channels) if self.pools else (rows, columns, channels)
+        return rows // self.pool[0], columns // self.pool[1], channels
 
     def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute it for images."""
-        x = self.window.of(x)
-        if self.pools:
-            n, rows, columns, channels = x.shape
-            x = x[:, : rows // 2 * 2, : columns // 2 * 2]
-            x = x.reshape(n, rows // 2, 2, columns // 2, 2, channels).max(axis=(2, 4))
-        return np.maximum(x, 0) if self.bends else x
+        return self.after(self.window.of(x))
+
+    def after(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute what follows the sums."""
+        x = np.clip(x, 0, self.top) if self.bends else x
+        if self.pool == (1, 1):
+            return x
+        (n, rows, columns, channels), (high, wide) = x.shape, self.pool
+        x = x[:, : rows // high * high, : columns // wide * wide]
+        x = x.reshape(n, rows // high, high, columns // wide, wide, channels)
+        return np.asarray(x.mean(axis=(2, 4)) if self.averages else x.max(axis=(2, 4)))
 
 
 def lowered(steps: list[Step], shape: Shape) -> list[Affine]:
@@ -153,7 +162,11 @@ def lowered(steps: list[Step], shape: Shape) -> list[Affine]:
     for step in steps:
         before, shape = shape, step.gives(shape)
         n = prod(shape)
-        if step.pools or (step.bends and n > _MOST_UNITS) or n * prod(before) > _MOST_PRODUCTS:
+        if (
+            step.pool != (1, 1)
+            or (step.bends and n > _MOST_UNITS)
+            or n * prod(before) > _MOST_PRODUCTS
+        ):
             sizes = " of ".join(" x ".join(map(str, size)) for size in (shape, before))
             raise ConvertError(
                 f"convert: {step.place} makes {sizes} values, and no stage does that here; see "
@@ -162,6 +175,6 @@ def lowered(steps: list[Step], shape: Shape) -> list[Affine]:
         affine = step.window.affine(before)
         sums = affine if sums is None else affine.after(sums)
         if step.bends or step is steps[-1]:
-            layers.append(sums)
+            layers.append(replace(sums, top=step.top))
             sums = None
     return layers

@@ -1,9 +1,9 @@
-"""Separable convolutions: 3 x 3 kernels of each channel, and sums that mix the channels."""
+"""Convolutions of images: mixed ones, and separable ones of a single and a point layer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.model.grid import Grid
+from tinykernel.model.layers import MIXED, POINT, SINGLE, Layer
 from tinykernel.model.proof import INT32_LIMIT, Range
-from tinykernel.model.record import limits
+from tinykernel.model.record import Matrix, limits
 from tinykernel.model.stage import Stage, proved
+from tinykernel.text import count
 
 _VALUES_AT_ONCE = 1 << 22
 _MOST_BLOCKS = 16
@@ -22,30 +24,17 @@ MOST_CHANNELS = 256
 _LARGEST_BIAS = (1 << 19) - 1
 #: Columns of bytes whose sum has 16 bits.
 MOST_SUMMED = 257
-MIXED, SINGLE, POINT = "mixed", "single", "point"
-
-
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """One layer of `Separable`."""
-
-    kind: str  # "mixed", "single" or "point"
-    steps: tuple[int, int]  # strides of rows and of columns
-    above: int  # rows of zeros above and below: 1, or 0 in a stream
-    # (channels, 3, 3, channels before), (channels, 3, 3) or (channels, channels before)
-    weights: NDArray[np.int8]
-    biases: NDArray[np.int32]  # (channels,), as multipliers and shifts
-    multipliers: NDArray[np.uint8]
-    shifts: NDArray[np.uint8]
+#: Sides of patches that are pooled; of averages, for which a factor of 20 bits is exact.
+MOST_POOLED, MOST_AVERAGED = 15, 8
 
 
 @dataclass(frozen=True, eq=False)
 class Separable(Stage):
-    """The stage *separable*: a mixed layer, then blocks of a single and a point layer.
+    """The stage *separable*: a mixed layer, then blocks of a single and a point layer, or of one.
 
     After MobileNets (Howard et al. 2017). It takes an image of any channels, uint8 from 0 up; f is
-    the input of a layer, with zeros around it. ``>>`` rounds down. At row y and column x of every
-    stride-th position, with w the weights of channel c::
+    the input of a layer, with zeros around it, or `border` around the image. ``>>`` rounds down.
+    At row y and column x of every stride-th position, with w the weights of channel c::
 
         mixed   a = biases[c] + sum over i, j, d of w[i, j, d] * f[y + i - 1, x + j - 1, d]
         single  a = biases[c] + sum over i, j of w[i, j] * f[y + i - 1, x + j - 1, c]
@@ -62,7 +51,12 @@ class Separable(Stage):
     Block 0 is the mixed layer. Each block after it has a single layer, which has the stride of the
     block, and a point layer. Weights, biases, multipliers and shifts hold the layers one after the
     other. It gives a table of channels: with n positions of the last image
-    ``(sum of a channel over all positions) * (65536 // n) >> 16``.
+    ``(sum of a channel over all positions) * (65536 // n) >> 16``. If `flat`, it gives that image.
+
+    A row of `forms` says of a block other than these: whether it is one mixed layer, whether zeros
+    are around its input (without them ``y + i`` and ``x + j`` are read), the rows p and the columns
+    q of patches side by side, and whether a mean or the largest value of g replaces each. The mean
+    is the sum over the rows r of a patch of ``(their sum + r * q + q // 2) // (p * q)``.
 
     >>> weights = np.zeros((1, 3, 3, 1), np.int8)
     >>> weights[0, 1, 1, 0] = 3
@@ -85,11 +79,24 @@ class Separable(Stage):
     shifts: NDArray[np.uint8] = field(metadata=limits(0, 24, "units"))
     # of a stream
     row_strides: NDArray[np.uint8] | None = field(default=None, metadata=limits(1, 2, "blocks"))
+    # of blocks of an image: mixed, zeros, rows and columns of patches, mean
+    forms: Matrix[np.uint8] | None = field(
+        default=None, metadata=limits(0, MOST_POOLED, "blocks", 5)
+    )
+    flat: bool = False
+    border: int = field(default=0, metadata=limits(0, 255))
 
     def check(self) -> None:
         if self.channels.size > _MOST_BLOCKS:
             raise self.refuse(f"{self.channels.size} blocks, allowed are 1..{_MOST_BLOCKS}")
-        shapes = [shape for _, _, shape in self._shapes()]
+        if self.forms is not None:
+            flags, pools = self.forms[:, [0, 1, 4]], self.forms[:, 2:4]
+            most = np.where(self.forms[:, 4:] > 0, MOST_AVERAGED, MOST_POOLED)
+            if flags.max() > 1 or not flags[0, 0] or np.any((pools < 1) | (pools > most)):
+                raise self.refuse("forms hold no forms of blocks, the first of which is mixed")
+        if self.row_strides is not None and (self.forms is not None or self.flat or self.border):
+            raise self.refuse("a stream has no forms of blocks, border or flat image")
+        shapes = [shape for block in self._shapes() for _, shape in block]
         units, weights = sum(shape[0] for shape in shapes), sum(map(prod, shapes))
         self.require_shape("weights", (weights,))
         self.require_shape("biases", (units,))
@@ -98,47 +105,70 @@ class Separable(Stage):
     def step(self) -> int:
         return 1 if self.row_strides is None else int(np.prod(self.row_strides))
 
-    def _shapes(self) -> Iterator[tuple[str, tuple[int, int], tuple[int, ...]]]:
-        """Yield kind, strides and shape of the weights of each layer."""
-        numbers = [self.given, *map(int, self.channels)]
+    @property
+    def block_forms(self) -> list[list[int]]:
+        """The forms of all blocks, also of those that are as usual."""
+        if self.forms is not None:
+            return [list(map(int, form)) for form in self.forms]
+        return [[int(block == 0), 1, 1, 1, 0] for block in range(self.channels.size)]
+
+    def _shapes(self) -> list[list[tuple[str, tuple[int, ...]]]]:
+        """Return kind and shape of the weights of each layer, by block."""
+        sides = pairwise([self.given, *map(int, self.channels)])
+        return [
+            [(MIXED, (after, 3, 3, before))]
+            if form[0]
+            else [(SINGLE, (before, 3, 3)), (POINT, (after, before))]
+            for (before, after), form in zip(sides, self.block_forms, strict=True)
+        ]
+
+    @property
+    def blocks(self) -> list[list[Layer]]:
+        """The layers of each block."""
+        blocks, weight, unit = list[list[Layer]](), 0, 0
         rows = self.strides if self.row_strides is None else self.row_strides
         steps = list(zip(rows.tolist(), self.strides.tolist(), strict=True))
-        yield MIXED, steps[0], (numbers[1], 3, 3, numbers[0])
-        for block in range(1, len(self.channels)):
-            yield SINGLE, steps[block], (numbers[block], 3, 3)
-            yield POINT, (1, 1), (numbers[block + 1], numbers[block])
+        shapes = zip(self._shapes(), self.block_forms, steps, strict=True)
+        for shapes_of, (_, zeros, high, wide, averages), step in shapes:
+            layers, around = [], (zeros if self.row_strides is None else 0, zeros)
+            for kind, shape in shapes_of:
+                weights = self.weights[weight : weight + prod(shape)].reshape(shape)
+                units = slice(unit, unit + shape[0])
+                parts = self.biases[units], self.multipliers[units], self.shifts[units]
+                pool = ((1, 1), False) if kind == SINGLE else ((high, wide), bool(averages))
+                layers.append(Layer(kind, step, around, weights, *parts, *pool))
+                weight, unit = weight + prod(shape), unit + shape[0]
+            blocks.append(layers)
+        if self.border:
+            blocks[0] = [replace(blocks[0][0], border=self.border)]
+        return blocks
 
     @property
     def layers(self) -> list[Layer]:
         """All layers, in their order."""
-        layers, weight, unit = [], 0, 0
-        for kind, steps, shape in self._shapes():
-            weights = self.weights[weight : weight + prod(shape)].reshape(shape)
-            units = slice(unit, unit + shape[0])
-            parts = self.biases[units], self.multipliers[units], self.shifts[units]
-            layers.append(Layer(kind, steps, int(self.row_strides is None), weights, *parts))
-            weight, unit = weight + prod(shape), unit + shape[0]
-        return layers
+        return [layer for block in self.blocks for layer in block]
 
     @property
     def title(self) -> str:
-        return (
-            f"{self.channels.size} blocks of separable convolutions, {self.channels[-1]} channels"
+        n, kind = (
+            self.channels.size,
+            "" if all(form[0] for form in self.block_forms) else "separable ",
         )
+        return f"{count(n, 'block')} of {kind}convolutions, {self.channels[-1]} channels"
 
     def sizes(self, grid: Grid) -> list[tuple[int, int]]:
         """Return the rows and columns after each layer."""
         sizes, size = [], (grid.rows, grid.columns)
         for layer in self.layers:
-            size = size_after(layer.kind, layer.steps, layer.above, *size)
+            size = layer.size(*size)
             sizes.append(size)
         return sizes
 
     def largest_step(self, grid: Grid, of_all: bool) -> int:
         """Return the products of a row of the largest block, or of a row of all blocks."""
-        layers = zip(self.layers, self.sizes(grid), strict=True)
-        products = [columns * layer.weights.size for layer, (_, columns) in layers]
-        blocks = [products[0], *map(sum, zip(products[1::2], products[2::2], strict=True))]
+        columns, blocks = [columns for _, columns in self.sizes(grid)], list[int]()
+        for layers in self.blocks:
+            blocks.append(sum(columns.pop(0) * layer.weights.size for layer in layers))
         return (sum if of_all else max)(blocks)
 
     def factor(self, grid: Grid) -> int:
@@ -152,11 +182,12 @@ class Separable(Stage):
                 f"takes {self.given} channels of uint8, not {grid.channels} of {grid.dtype}"
             )
         sizes = [(grid.rows, grid.columns), *self.sizes(grid)]
-        if grid.columns < 2 or min(grid.rows - 1, *map(min, sizes)) < 1 or self.factor(grid) < 1:
+        if grid.columns < 2 or min(grid.rows - 1, *map(min, sizes)) < 1 or prod(sizes[-1]) > 65536:
             raise self.refuse("takes an image, of which 1 to 65536 positions are left")
         if self.row_strides is not None and sizes[-1][1] > MOST_SUMMED:
             raise self.refuse(f"at most {MOST_SUMMED} columns of a stream may be left")
-        return Grid(1, 1, int(self.channels[-1]), "uint8", 0, max(1, self._ends(grid)[-1][2]))
+        shape = sizes[-1] if self.flat else (1, 1)
+        return Grid(*shape, int(self.channels[-1]), "uint8", 0, max(1, self._ends(grid)[-1][2]))
 
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
         out = np.empty((len(values), self.gives(grid).size), dtype=np.uint8)
@@ -164,6 +195,9 @@ class Separable(Stage):
         for first in range(0, len(values), at_once):
             part = values[first : first + at_once]
             maps = self._maps(part.reshape(-1, grid.rows, grid.columns, grid.channels))
+            if self.flat:
+                out[first : first + at_once] = maps.reshape(len(part), -1)
+                continue
             sums = maps.sum(axis=(1, 2), dtype=np.int64)
             out[first : first + at_once] = sums * self.factor(grid) >> 16
         return out
@@ -183,12 +217,12 @@ class Separable(Stage):
     def _maps(self, maps: NDArray[Any]) -> NDArray[np.uint8]:
         """Return the output of the last layer for images (n, rows, columns, channels)."""
         for layer in self.layers:
-            maps = values_of(layer, maps)
+            maps = layer.run(maps)
         return maps
 
     def _ends(self, grid: Grid) -> list[tuple[int, int, int]]:
         """Return of each layer the least and largest ``a * multiplier``, and the largest value."""
-        highs = np.full(self.given, grid.high, dtype=np.int64)
+        highs = np.full(self.given, max(grid.high, self.border), dtype=np.int64)
         ends = []
         for layer in self.layers:
             n = len(layer.weights)
@@ -211,54 +245,21 @@ class Separable(Stage):
         return proved(ranges, self.OWNER, "use smaller multipliers")
 
     def work(self, grid: Grid) -> dict[str, float]:
-        """Return products by the kind of layer, units, what is laid out for them, and rows."""
-        work: dict[str, float] = {}
-        for layer, (rows, columns) in zip(self.layers, self.sizes(grid), strict=True):
-            name = f"{layer.kind} product"
-            work[name] = work.get(name, 0.0) + rows * columns * layer.weights.size
-            work["unit"] = work.get("unit", 0.0) + rows * columns * layer.biases.size
-            work["row"] = work.get("row", 0.0) + rows
-            work["position"] = work.get("position", 0.0) + rows * columns
+        """Return products by the kind of layer, units, what is laid out for them, and rows.
+
+        Patches are left out: their values take far less than the sums.
+        """
+        work, size = dict[str, float](), (grid.rows, grid.columns)
+
+        def add(name: str, times: float) -> None:
+            work[name] = work.get(name, 0.0) + times
+
+        for layer in self.layers:
+            (rows, columns), size = layer.summed(*size), layer.size(*size)
+            add(f"{layer.kind} product", rows * columns * layer.weights.size)
+            add("unit", rows * columns * layer.biases.size)
+            add("row", rows)
+            add("position", rows * columns)
             if layer.kind == MIXED:
-                work["neighbour"] = float(rows * columns * layer.weights[0].size)
+                add("neighbour", rows * columns * layer.weights[0].size)
         return work
-
-
-def size_after(
-    kind: str, steps: tuple[int, int], above: int, rows: int, columns: int
-) -> tuple[int, int]:
-    """Return the rows and columns that a layer makes of others; none where there are too few.
-
-    >>> size_after(SINGLE, (2, 2), 1, 9, 8), size_after(SINGLE, (2, 1), 0, 9, 8)
-    ((5, 4), (4, 8))
-    """
-    if kind == POINT:
-        return rows, columns
-    return max(0, (rows + 2 * above - 3) // steps[0] + 1), -(-columns // steps[1])
-
-
-def values_of(layer: Layer, maps: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return what a layer makes of images (n, rows, columns, channels)."""
-    (down, across), n = layer.steps, len(layer.biases)
-    # Whole numbers below 2**24 or 2**53, whatever the order of additions.
-    largest = 255 * int(np.abs(layer.weights.astype(np.int64)).reshape(n, -1).sum(axis=1).max())
-    exact: type[np.floating[Any]] = np.float32 if largest < 1 << 24 else np.float64
-    weights = layer.weights.astype(exact)
-    if layer.kind == POINT:
-        total = maps.astype(exact) @ weights.T
-    else:
-        high, wide = size_after(layer.kind, layer.steps, layer.above, *maps.shape[1:3])
-        around = (layer.above, layer.above)
-        padded = np.pad(maps, ((0, 0), around, (1, 1), (0, 0))).astype(exact)
-        total = np.zeros((len(maps), high, wide, n), exact)
-        for i, j in np.ndindex(3, 3):
-            seen = padded[:, i::down, j::across][:, :high, :wide]
-            part = weights[:, i, j]
-            total += seen @ part.T if layer.kind == MIXED else seen * part
-    kind = np.int32 if exact is np.float32 else np.int64
-    products: NDArray[Any] = total.astype(kind)
-    # `ranges` proves that products have 31 bits.
-    np.add(products, layer.biases, out=products)
-    np.multiply(products, layer.multipliers, out=products)
-    np.right_shift(products, layer.shifts, out=products)
-    return np.clip(products, 0, 255, out=products).astype(np.uint8)

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from tinykernel.model.layers import MIXED, POINT, SINGLE, size_after
 from tinykernel.model.stage import Stage
-from tinykernel.model.stages import Levels, Scale
-from tinykernel.model.stages.separable import MIXED, POINT, SINGLE, Separable, size_after
+from tinykernel.model.stages import Levels, Scale, Separable
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images import separable_passes as passes
 from tinykernel.training.images.convolutions import ImageLearner
@@ -139,7 +139,7 @@ class SeparableLearner(ImageLearner):
     def _sum(self, layer: _Layer, levels: _Floats, maps: _Floats) -> tuple[_Floats, _Floats]:
         """Return what the sums of a layer are taken of, and the sums (n, positions, channels)."""
         n, rows, columns, channels = maps.shape
-        high, wide = size_after(layer.kind, layer.steps, layer.above, rows, columns)
+        high, wide = size_after(layer.kind, layer.steps, (layer.above, 1), rows, columns)
         steps = *layer.steps, layer.above
         if layer.kind == SINGLE:
             sums = np.empty((n, high, wide, channels), dtype=np.float32)
