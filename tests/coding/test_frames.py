@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from tests.cli.tools import QUICK, succeeded
 from tests.coding.test_codes import fruit
@@ -23,6 +25,7 @@ from tinykernel import (
     verify,
 )
 from tinykernel.coding.codes import Coding
+from tinykernel.coding.frames import coded_rows
 from tinykernel.errors import DataError, ShapeError, TinykernelError
 from tinykernel.modelfile import about
 
@@ -134,15 +137,39 @@ def test_gaps_of_windows_and_new_gaps_are_refused():
         refused(DataError, Classifier(**shape).fit, rows, y, match="contains NaN; fill it")
 
 
-def test_gaps_that_a_pipeline_fills_are_not_those_of_the_firmware():
+def test_gaps_of_lists_and_objects_are_those_of_an_array():
+    """Judging compared C and Python on NaN where the rows of a fitted model were a list."""
+    X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(int)
+    X[::5, 0] = np.nan
+    whole = train(X, y, model="linear", **_QUICK)
+    absent = [[None if np.isnan(value) else value for value in row] for row in X.tolist()]
+    for rows in (X.tolist(), X.astype(object), np.ma.masked_invalid(X), absent):
+        assert train(rows, y, model="linear", **_QUICK).model == whole.model
+        assert np.array_equal(whole.classifier.predict(rows), whole.predict(X))
+        assert evaluate(whole.classifier, rows, y).accuracy == whole.classifier.score(X, y)
+    half = (X - 2**11).astype(np.float16)
+    assert np.array_equal(coded_rows(half)[0], coded_rows(half.astype(np.float64))[0])
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [SimpleImputer()],
+        [make_pipeline(SimpleImputer())],
+        [ColumnTransformer([("fill", SimpleImputer(), [0, 1, 2])])],
+        [StandardScaler()],
+    ],
+)
+def test_gaps_that_a_pipeline_takes_are_not_those_of_the_firmware(steps):
     """They went to the firmware as NaN: 90 % of the rows right, of which the Pipeline had 97."""
     X = np.random.default_rng(0).normal(size=(40, 3))
     y = (X[:, 0] > 0).astype(int)
     gap = np.where(np.arange(3) == np.arange(40)[:, np.newaxis] % 9, np.nan, X)
-    filled = make_pipeline(SimpleImputer(), Classifier(model="linear", **_QUICK)).fit(gap, y)
+    filled = make_pipeline(*steps, Classifier(model="linear", **_QUICK)).fit(gap, y)
     assert verify(filled, X, y).differences == 0
-    for use in (verify, evaluate):
-        refused(DataError, use, filled, gap, y, match="fill it, or leave the imputer out")
+    for use, rows in ((verify, gap), (evaluate, gap), (evaluate, gap.tolist())):
+        refused(DataError, use, filled, rows, y, match="fill it, or leave out the steps before")
 
 
 def test_a_coding_is_that_of_the_training_rows(require_tool):

@@ -101,30 +101,44 @@ def coded_rows(
 def _coded_array(
     X: Any, coding: Coding | None, names: Sequence[str] | None
 ) -> tuple[Any, Coding | None]:
-    if not _lacks_some(X):
+    rows = _floats(X)
+    if rows is None or not _lack_some(rows):
         return X, None
-    columns = list(map(str, range(X.shape[1]) if names is None else names))
+    columns = list(map(str, range(rows.shape[1]) if names is None else names))
+    if len(columns) != rows.shape[1]:
+        return X, None  # which others refuse
     if coding is None:
-        lacking = np.asarray(np.isnan(X).any(axis=0), np.bool_)
-        coding = coding_of(X.astype(np.float64), columns, {}, lacking)
-    X = recoded(X, columns, {}, coding)
-    refuse_new_gaps(X, columns, "X")
-    return X, coding
+        lacking = np.asarray(np.isnan(rows).any(axis=0), np.bool_)
+        coding = coding_of(rows.astype(np.float64), columns, {}, lacking)
+    rows = recoded(rows, columns, {}, coding)
+    refuse_new_gaps(rows, columns, "X")
+    return rows, coding
 
 
-def _lacks_some(X: Any) -> bool:
-    """Say whether an array of rows lacks values."""
-    is_open = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
-    return is_open and any(np.isnan(rows).any() for _, rows in row_blocks(X))
+def _floats(X: Any) -> NDArray[np.floating] | None:
+    """Return rows of floats, of at least 32 bits; None of other rows."""
+    try:
+        X = np.asarray(X) if isinstance(X, list | tuple | np.ma.MaskedArray) else X
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fO":
+            return None
+        is_wide = X.dtype.kind == "f" and X.dtype.itemsize >= 4
+        return X if is_wide else X.astype(np.float64 if X.dtype.kind == "O" else np.float32)
+    except (TypeError, ValueError):  # text, or rows of unequal lengths
+        return None
+
+
+def _lack_some(rows: NDArray[np.floating]) -> bool:
+    """Say whether rows lack values."""
+    return any(np.isnan(block).any() for _, block in row_blocks(rows))
 
 
 def in_numbers(model: Any, X: Any) -> Any:
     """Return rows by the numbers of the training, which a fitted estimator remembers."""
-    steps = getattr(model, "steps", ())
-    if any("Imputer" in type(step).__name__ for _, step in steps) and _lacks_some(X):
+    rows = _floats(X) if hasattr(model, "steps") else None
+    if rows is not None and _lack_some(rows):
         raise DataError(
-            "X: a value is missing, which the Pipeline fills and the firmware does not; fill it, "
-            "or leave the imputer out: a Classifier or Regressor takes NaN itself"
+            "X: a value is missing, which the Pipeline takes and its firmware does not; fill it, "
+            "or leave out the steps before: a Classifier or Regressor takes NaN itself"
         )
     coding = Coding.read(getattr(model, "coding_", None))
     if not hasattr(model, "fit") or (coding is None and not is_frame(X)):
