@@ -143,7 +143,12 @@ def in_numbers(model: Any, X: Any) -> Any:
     coding = Coding.read(getattr(model, "coding_", None))
     if not hasattr(model, "fit") or (coding is None and not is_frame(X)):
         return with_names(X)
-    return coded_rows(X, coding or Coding(), getattr(model, "feature_names_in_", None))[0]
+    names = getattr(model, "feature_names_in_", None)
+    if coding is not None and names is None and is_frame(X):
+        known = {*coding.texts, *coding.gaps, *coding.usual}
+        if known.isdisjoint(map(str, X.columns)):  # training had an array
+            X = X.to_numpy()
+    return coded_rows(X, coding or Coding(), names)[0]
 
 
 def uncoded(X: Any) -> Any:
