@@ -44,15 +44,37 @@ def test_two_classes_and_values_are_taught():
     assert values[is_first].mean() > values[~is_first].mean() + 0.3
 
 
-@pytest.mark.parametrize("last", ["teacher 1 of 2", "teacher 2 of 2"])
-def test_interrupted_teachers_give_the_first_one(last):
-    """Ctrl-C keeps the teacher that learned longest, as an ordinary training."""
+@pytest.mark.parametrize(
+    ("last", "done", "epochs"),
+    [
+        ("teacher 1 of 2", 2, 2),
+        ("teacher 2 of 2", 0, 6),
+        ("teacher 2 of 2", 2, 6),
+        ("what the teachers say", 0, 6),
+        ("training", 0, 6),
+    ],
+)
+def test_interrupted_teachers_give_the_first_one(last, done, epochs):
+    """Ctrl-C keeps the first teacher: in a first epoch it lost all, and told another's epochs."""
 
     def interrupt(step):
-        if step.stage == last and step.done == 2 and step.message.startswith("loss"):
+        if (step.stage, step.done) == (last, done) and "stopped" not in step.message:
             raise KeyboardInterrupt
 
     X, y = chirps(160, 0)
-    with progress.observing(interrupt), pytest.warns(ConvergenceWarning, match="after 2 epochs"):
+    told = pytest.warns(ConvergenceWarning, match=f"after {epochs} epochs")
+    with progress.observing(interrupt), told:
         model = Classifier(**SHORT, teachers=2).fit(X, y)
     assert [stage.KIND for stage in model.quantize().stages][-2] == "separable"
+    assert model.n_iter_ == epochs
+
+
+def test_ctrl_c_in_the_first_epoch_of_all_is_passed_on():
+    """Before any teacher has learned an epoch there is no model to keep."""
+
+    def interrupt(step):
+        if step.stage == "teacher 1 of 1":
+            raise KeyboardInterrupt
+
+    with progress.observing(interrupt), pytest.raises(KeyboardInterrupt):
+        Classifier(**SHORT, teachers=1).fit(*chirps(160, 0))

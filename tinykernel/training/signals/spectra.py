@@ -72,23 +72,39 @@ class PreparedPlanes(PreparedConvolutions):
         self, settings: ImageSettings, share: float = 1.0, replan: Replan | None = None
     ) -> TrainingResult:
         """Learn convolutions, for a share of the epochs; with teachers, what these say."""
-        teachers, n = list[PlaneLearner](), self.options.teachers
+        n = self.options.teachers
         if not n:
             return super().fit(settings, share, replan)
-        for number in range(1, n + 1):
-            teacher = self._shortened(self._of_seed(number).learner(settings), share)
-            assert isinstance(teacher, PlaneLearner)
-            epochs = teacher.recipe.epochs
-            history = run_epochs(teacher, epochs, stage=f"teacher {number} of {n}")
-            teachers.append(teacher)
-            if history.interrupted:  # the first one has learned longest.
-                return TrainingResult(self.model(teachers[0]), teacher.plan, history)
+        teachers, kept = list[PlaneLearner](), None
+        try:
+            for number in range(1, n + 1):
+                teacher = self._shortened(self._of_seed(number).learner(settings), share)
+                assert isinstance(teacher, PlaneLearner)
+                self.stages(teacher)  # as without teachers
+                epochs = teacher.recipe.epochs
+                history = run_epochs(teacher, epochs, stage=f"teacher {number} of {n}")
+                teachers.append(teacher)
+                if kept is None:  # the first one has learned longest.
+                    ended = replace(history, interrupted=True)
+                    kept = TrainingResult(self.model(teacher), teacher.plan, ended)
+                if history.interrupted:
+                    return kept
+            return self._taught(teachers, self.augmentation(settings), replan)
+        except KeyboardInterrupt:  # in a first epoch, or between trainings.
+            if kept is None:
+                raise
+            return kept
+
+    def _taught(
+        self, teachers: list[PlaneLearner], augmentation: Augmentation, replan: Replan | None
+    ) -> TrainingResult:
+        """Learn what the teachers say."""
+        seed = seed_of(self.options)
         with progress.briefly("what the teachers say"):
-            augmentation = self.augmentation(settings)
-            rows = lesson(self.rows, teachers, augmentation, seed_of(self.options))
+            rows = lesson(self.rows, teachers, augmentation, seed)
         plan = taught_plan(teachers[0].plan, len(rows.inputs) // len(self.rows.inputs))
-        recipe = replace(plan.linear, seed=seed_of(self.options))
-        learner = PlaneLearner(rows, replace(plan, linear=recipe), Augmentation())
+        plan = replace(plan, linear=replace(plan.linear, seed=seed))
+        learner = PlaneLearner(rows, plan, Augmentation())
         history = run_training(learner, rows, replan)
         return TrainingResult(self.model(learner), learner.plan, history)
 
