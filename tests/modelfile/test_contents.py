@@ -12,13 +12,15 @@ from numpy.testing import assert_array_equal
 from tests.modelfile.files import SUFFIXES, X, fit
 from tests.random_models import make_model, models, random_quantized
 from tests.refusals import refused, refused_for
+from tests.separable import separable_model
 from tinykernel import modelfile
 from tinykernel.errors import ModelError
 from tinykernel.estimator import TernaryKernelClassifier
 from tinykernel.model.readouts.ternary import Ternary
-from tinykernel.model.record import PLAIN
+from tinykernel.model.record import PLAIN, contents
+from tinykernel.model.stages.separable import Separable
 from tinykernel.modelfile import load, save, schema
-from tinykernel.modelfile.container import VERSION
+from tinykernel.modelfile.container import VERSION, read_container, write_container
 
 
 @given(models())
@@ -33,6 +35,20 @@ def test_integer_models_come_back_equal(model) -> None:
     assert_array_equal(loaded.scores_quantized(q), model.scores_quantized(q))
     assert not loaded.find(Ternary).weights.flags.writeable
     assert modelfile.to_bytes(loaded) == data
+
+
+def test_fields_that_came_later_may_be_missing() -> None:
+    """Files of separable convolutions from before `flat` and `border` were called damaged."""
+    model = separable_model(0)
+    header, arrays = read_container(modelfile.to_bytes(model))
+    stages = header["object"]["record"][1]["stages"]["tuple"]
+    (fields,) = (each["record"][1] for each in stages if each["record"][0] == "Separable")
+    later = [field.name for field in Separable.FIELDS if field.later]
+    assert later == ["flat", "border"]
+    for name in later:
+        del fields[name]
+        assert not any(place.endswith(name) for place, _ in contents(model))
+    assert modelfile._from_bytes(write_container(header, arrays)) == model
 
 
 @pytest.mark.parametrize(

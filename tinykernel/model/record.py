@@ -32,6 +32,7 @@ class Field:
     optional: bool = False  # whether None is allowed.
     many: bool = False  # whether it is a tuple of such values.
     compared: bool = True  # whether models that differ in it are different models.
+    later: bool = False  # whether older files lack it; fingerprints do, where it is 0 or False.
     low: int | None = None  # no number is below,
     high: int | None = None  # and none above.
     # Of an array the length of each axis; a name stands for one that fields share, None for any.
@@ -125,9 +126,9 @@ def limits(low: int | None = None, high: int | None = None, *shape: Any) -> dict
 class Record:
     """A frozen dataclass that lists its fields once; arrays become read-only copies.
 
-    `FIELDS` are read from its annotations and metadata: `limits`, ``dtype`` where several fit, and
-    ``stored``, False of a field that files omit. ``compare=False`` takes a field out of
-    fingerprints.
+    `FIELDS` are read from its annotations and metadata: `limits`, ``dtype`` where several fit,
+    ``later`` of a field that older files lack, and ``stored``, False of one that files omit.
+    ``compare=False`` takes a field out of fingerprints.
     """
 
     FIELDS: ClassVar[tuple[Field, ...]] = ()
@@ -179,7 +180,7 @@ def contents(record: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     yield f"{place}:", type(record).__name__
     for field in record.FIELDS:
         value = getattr(record, field.name)
-        if not field.compared or value is None:
+        if not field.compared or value is None or (field.later and not value):
             continue
         items = enumerate(value) if field.many else (("", value),)
         for index, item in items:

@@ -54,7 +54,8 @@ def is_text(value: Any) -> bool:
 def check_fields(name: str, fields: dict[str, Any]) -> None:
     """Refuse fields of which a part of a model cannot be made."""
     known = {field.name: field for field in CLASSES[name].FIELDS}
-    missing = {key for key in known.keys() - fields.keys() if not known[key].optional}
+    absent = known.keys() - fields.keys()
+    missing = {key for key in absent if not (known[key].optional or known[key].later)}
     for key in sorted(missing) + sorted(fields.keys() - known.keys()):
         problem = "is unknown" if key in fields else "is missing"
         raise FormatError(f"damaged {name}: {key!a} {problem}; save the model again")

@@ -83,8 +83,8 @@ class Separable(Stage):
     forms: Matrix[np.uint8] | None = field(
         default=None, metadata=limits(0, MOST_POOLED, "blocks", 5)
     )
-    flat: bool = False
-    border: int = field(default=0, metadata=limits(0, 255))
+    flat: bool = field(default=False, metadata={"later": True})
+    border: int = field(default=0, metadata=limits(0, 255) | {"later": True})
 
     def check(self) -> None:
         if self.channels.size > _MOST_BLOCKS:

@@ -75,7 +75,7 @@ class PreparedPlanes(PreparedConvolutions):
         n = self.options.teachers
         if not n:
             return super().fit(settings, share, replan)
-        teachers, kept = list[PlaneLearner](), None
+        teachers, first = list[PlaneLearner](), None
         try:
             for number in range(1, n + 1):
                 teacher = self._shortened(self._of_seed(number).learner(settings), share)
@@ -84,16 +84,16 @@ class PreparedPlanes(PreparedConvolutions):
                 epochs = teacher.recipe.epochs
                 history = run_epochs(teacher, epochs, stage=f"teacher {number} of {n}")
                 teachers.append(teacher)
-                if kept is None:  # the first one has learned longest.
+                if first is None:  # the first one has learned longest.
                     ended = replace(history, interrupted=True)
-                    kept = TrainingResult(self.model(teacher), teacher.plan, ended)
+                    first = TrainingResult(self.model(teacher), teacher.plan, ended)
                 if history.interrupted:
-                    return kept
+                    return first
             return self._taught(teachers, self.augmentation(settings), replan)
         except KeyboardInterrupt:  # in a first epoch, or between trainings.
-            if kept is None:
+            if first is None:
                 raise
-            return kept
+            return first
 
     def _taught(
         self, teachers: list[PlaneLearner], augmentation: Augmentation, replan: Replan | None
