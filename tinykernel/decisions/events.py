@@ -18,6 +18,7 @@ from scipy.stats import chi2
 from tinykernel.errors import OptionError, RowsError
 from tinykernel.model.answers.events import LARGEST_SUM, NO_EVENT, Events, sums_over
 from tinykernel.model.integer import IntegerModel
+from tinykernel.model.stages.separable import Separable
 from tinykernel.text import count, percent
 
 _FOLDS = 5
@@ -190,9 +191,10 @@ class EventCalibration:
         hits = float(self.heard.hit.mean())
         if hits >= _FEW_HITS:
             return self.cautions
+        teachers = "--set teachers=3, " * (self.model.find(Separable) is not None)
         return (
             *self.cautions,
-            f"{100 * hits:.0f} % of the events are hit: train with a shorter --hop, with more "
+            f"{100 * hits:.0f} % of the events are hit: train with {teachers}a shorter --hop, more "
             "recordings of the background and of other words, or allow more false alarms",
         )
 
