@@ -415,7 +415,12 @@ def test_what_does_not_fit_to_the_rows(rows, given, message):
         ([[1.0], [np.nan]], [0, 1], None, "NaN"),
         ([[1.0], [np.inf]], [0, 1], None, "infinity"),
         ([[1.0], [2.0]], [0.5, 1.7], None, 'Unknown label type: .* task="numbers"'),
-        (np.eye(21), np.arange(21), None, 'y: 21 different numbers, .* task="numbers", or a Regr'),
+        (
+            np.eye(21),
+            2 * np.arange(21),
+            None,
+            'y: 21 different numbers, .* task="numbers", or a Regr',
+        ),
         ([[1.0], [2.0]], np.array(["a", None]), None, "1 of 2 labels are missing"),
     ],
 )
