@@ -52,7 +52,10 @@ MUTATIONS = (
     Mutation(f"{_C}/tk_offset.h", "sample[c] - means[c]", "sample[c] + means[c]", _kinds("offset")),
     Mutation(f"{_C}/tk_spectrum.h", "b[0] = x - real", "b[0] = real - x", _kinds("spectrum")),
     Mutation(
-        f"{_C}/tk_separable.h", "(int32_t)unit >> 12", "(int32_t)unit >> 13", _kinds("separable")
+        f"{_C}/tk_separable_products.h",
+        "(int32_t)unit >> 12",
+        "(int32_t)unit >> 13",
+        _kinds("separable"),
     ),
     Mutation(f"{_C}/tk_convolutions.h", "4u * l & 15u", "4u * l & 7u", _kinds("convolutions")),
     Mutation(

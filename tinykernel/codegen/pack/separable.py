@@ -144,4 +144,5 @@ def _units(layers: list[Layer]) -> NDArray[np.uint32]:
     return (np.concatenate(packed) & 0xFFFFFFFF).astype(np.uint32)
 
 
-CODES = {"separable": Code({"tk_separable.h": "local"}, pack=pack_separable)}
+_HEADERS = {"tk_separable.h": "local", "tk_separable_products.h": "local"}
+CODES = {"separable": Code(_HEADERS, pack=pack_separable)}
