@@ -349,14 +349,12 @@ class TrainerOptions(ClassParameters, Parameters):
         check_reads(self, (inputs, *kinds, *learning))
         channels = 0 if shape is None else shape[-1]
         rotated = bool((self.augment or {}).get("rotate"))
+        of_planes = "streaming" if self.streaming == "on" else "teachers" * (self.teachers > 0)
         wrong = {
             "frame: only for images; give the image_shape, as 32x32x3": self.frame is not None
             and self.image_shape is None,
-            "streaming: only for separable convolutions of signals; leave it out": (
-                self.streaming == "on" and (n_sides != 2 or named not in ("auto", SEPARABLE))
-            ),
-            "teachers: only for separable convolutions of signals; give model=separable": (
-                self.teachers > 0 and (n_sides != 2 or named != SEPARABLE)
+            f"{of_planes}: only for separable convolutions of signals; give model=separable": (
+                bool(of_planes) and (n_sides != 2 or named != SEPARABLE)
             ),
             "linear: signals and images need a linear part; leave linear out": shape is not None
             and self.linear == "off",
