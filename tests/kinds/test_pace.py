@@ -61,10 +61,10 @@ def test_trials_end_before_the_next_one_would_be_too_late(monkeypatch):
     monkeypatch.setattr(pace, "_clock", Clock(10.0))
     limited = Pace()
     limited.limit(100.0)
-    assert [limited.goes_on() for _ in range(6)] == [True, True, True, False, False, False]
+    assert [limited.goes_on("trees") for _ in range(6)] == [True, True, True, False, False, False]
     assert limited.effort == Effort(trials=3)
     again = Pace(limited.effort)
-    assert [again.goes_on() for _ in range(6)] == [True, True, True, False, False, False]
+    assert [again.goes_on("trees") for _ in range(6)] == [True, True, True, False, False, False]
     assert limited.is_limiting
     assert not again.is_limiting
 
@@ -105,9 +105,9 @@ def test_compiling_shortens_what_follows(monkeypatch):
     limited.lay_out([(kind, "a"), (kind, "b")], problem)
     assert limited.effort.share == 0.09  # of 40 seconds 0.4, over 175 of one whole training
     clock.now += 5.0
-    assert limited.goes_on()
+    assert limited.goes_on("trees")
     clock.now += 10.0
-    assert not limited.goes_on()
+    assert not limited.goes_on("trees")
     limited.last(kind, "a", problem)
     assert limited.effort.final == 0.18  # of 25 seconds all but 6
 
@@ -126,11 +126,11 @@ def test_the_effort_of_a_limited_training_makes_the_same_bytes(monkeypatch):
 def test_each_kind_has_trials_of_its_own_in_a_quick_search():
     """Components took all of them, and ten classes had trees as they come: 31 in place of 40 %."""
     quick = Pace(effort=Effort.of("quick"))
-    for quick.kind in ("components", "trees"):
-        assert [quick.goes_on() for _ in range(9)] == [True] * 8 + [False]
+    for kind in ("components", "trees"):
+        assert [quick.goes_on(kind) for _ in range(9)] == [True] * 8 + [False]
     assert not quick.is_cut
-    again = Pace(effort=Effort.of("0.25/3/1/quick"), kind="trees")
-    assert [again.goes_on() for _ in range(4)] == [True] * 3 + [False]
+    again = Pace(effort=Effort.of("0.25/3/1/quick"))
+    assert [again.goes_on("trees") for _ in range(4)] == [True] * 3 + [False]
     assert again.is_cut
 
 

@@ -16,9 +16,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from tinykernel import progress
-from tinykernel.elementary import exps, logs
+from tinykernel.elementary import logs
 from tinykernel.errors import DataError, OptionError, RowsError, ShapeError
 from tinykernel.groups import as_groups, refuse_missing
+from tinykernel.model.answers.decision import softmax
 from tinykernel.training.loss import WIDE_TEMPERATURES
 
 _FOLDS = 5
@@ -91,7 +92,7 @@ def lesson(
         is_more = taught >= n
         values[taught] = np.where(is_more, decisions.T, (decisions.T + values[taught].T) / 2).T
         return Lesson(np.arange(n + n_more), values, of_row, origin, decisions, taught, True)
-    shares = _softmax(decisions * scale)
+    shares = softmax(decisions * scale)
     row, code, part = _shared_out(shares, taught, np.searchsorted(classes, truth), n + n_more)
     answers = classes[shares.argmax(axis=1)]
     return Lesson(row, classes[code], of_row[row] * part, origin[row], answers, taught, False)
@@ -193,16 +194,11 @@ def _of_pairs(fitted: Any) -> bool:
     return "ovo" in [v for k, v in options.items() if k.endswith("decision_function_shape")]
 
 
-def _softmax(decisions: NDArray[np.float64]) -> NDArray[np.float64]:
-    powers = exps(decisions - decisions.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
 def _temperature(decisions: NDArray[np.float64], codes: NDArray[np.int64]) -> float:
     """Return the factor of decisions whose softmax has the least log loss."""
     rows = np.arange(len(codes))
 
     def loss(factor: float) -> float:
-        return float(-logs(np.maximum(_softmax(decisions * factor)[rows, codes], 1e-9)).mean())
+        return float(-logs(np.maximum(softmax(decisions * factor)[rows, codes], 1e-9)).mean())
 
     return min(WIDE_TEMPERATURES, key=loss)

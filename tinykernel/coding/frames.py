@@ -145,8 +145,8 @@ def in_numbers(model: Any, X: Any) -> Any:
         return with_names(X)
     names = getattr(model, "feature_names_in_", None)
     if coding is not None and names is None and is_frame(X):
-        known = {*coding.texts, *coding.gaps, *coding.usual}
-        if known.isdisjoint(map(str, X.columns)):  # training had an array
+        coded = {*coding.texts, *coding.gaps, *coding.usual}
+        if coded.isdisjoint(map(str, X.columns)):  # training had an array
             X = X.to_numpy()
     return coded_rows(X, coding or Coding(), names)[0]
 

@@ -23,7 +23,7 @@ from tinykernel.training.options import TrainerOptions, declared
 from tinykernel.training.options.fields import ClassParameters, MachineParameters, Parameters
 from tinykernel.training.trainset import TrainSet, prepare
 
-# Fewer different numbers, and numbers of which each occurs twice, may be classes.
+# Fewer different numbers may be classes.
 _MANY_NUMBERS, _FEW_NUMBERS = 100, 20
 _OF_VALUES = 'train with task="numbers", or a Regressor'
 

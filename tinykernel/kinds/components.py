@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -147,8 +148,9 @@ class ComponentsKind(Kind[ComponentsSpec]):
         if problem.options.sigma is not None:
             fixed.add("sigma_multiple")
         adapted = [prepared.adapted(spec) for spec in specs]
-        pace = problem.pace.goes_on
-        search = ComponentSearch(prepared.rows, adapted, frozenset(fixed), problem.cancelled, pace)
+        goes_on = partial(problem.pace.goes_on, self.name)
+        how = frozenset(fixed), problem.cancelled, goes_on
+        search = ComponentSearch(prepared.rows, adapted, *how)
         relative = prepared.relative_to_values
 
         def trial(spec: ComponentsSpec, *, final: bool, usual: float | None = None) -> RaceTrial:
@@ -160,7 +162,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
         for step in search.rounds():
             best, final = step.best, step.is_final
             usual = None
-            if final and problem.pace.goes_on():
+            if final and goes_on():
                 usual = relative(*search.trial(search.usual(best), final=True))[0]
             others = [trial(spec, final=final) for spec in step.runners_up]
             yield [trial(best, final=final, usual=usual), *others]

@@ -41,7 +41,6 @@ class Pace:
     effort: Effort = NAMED["normal"]
     seconds: float | None = None
     n_trials: int = 0
-    kind: str = ""  # whose settings are tried.
     whole: Effort = NAMED["normal"]  # before the time shortened it.
     is_settled: bool = False  # whether a final training has ended: others have its epochs.
     _end: float = 0.0
@@ -66,9 +65,9 @@ class Pace:
         """Whether no more trials of settings are made."""
         return self.n_trials >= self.effort.trials
 
-    def goes_on(self) -> bool:
-        """Whether one more trial of settings of the kind is made."""
-        if self.is_cut or (self.effort.is_quick and self._of_kind[self.kind] >= QUICK_TRIALS):
+    def goes_on(self, kind: str) -> bool:
+        """Whether one more trial of settings of a kind is made."""
+        if self.is_cut or (self.effort.is_quick and self._of_kind[kind] >= QUICK_TRIALS):
             return False
         if self.seconds is not None:
             now = _clock()
@@ -77,7 +76,7 @@ class Pace:
                 return False
             self._last = now
         self.n_trials += 1
-        self._of_kind[self.kind] += 1
+        self._of_kind[kind] += 1
         return True
 
     def lay_out(self, tasks: Sequence[tuple[AnyKind, Spec]], problem: Problem) -> None:

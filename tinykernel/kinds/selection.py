@@ -174,8 +174,7 @@ class _Race:
         pace = self.problem.pace
         while running := [entrant for entrant in self.entrants if not entrant.is_finished]:
             entrant = min(running, key=lambda entrant: entrant.loss)
-            pace.kind = entrant.kind.name
-            if not pace.goes_on():
+            if not pace.goes_on(entrant.kind.name):
                 if pace.is_cut:
                     break
                 entrant.rounds = None  # others may have trials left
@@ -187,7 +186,6 @@ class _Race:
     def _advance(self, entrant: _Entrant) -> None:
         """Run the next round of a kind."""
         assert entrant.rounds is not None
-        self.problem.pace.kind = entrant.kind.name
         trials = next(entrant.rounds, None)
         if trials is None:
             entrant.rounds = None

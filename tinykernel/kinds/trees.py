@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -122,7 +123,8 @@ class TreesKind(Kind[TreesSpec]):
             if spec.trial is not None:
                 continue
             rows = problem.once(_rows, spec.n_bytes, spec.n_steps)
-            how = problem.folds, problem.cancelled, problem.pace.goes_on, problem.is_quick
+            goes_on = partial(problem.pace.goes_on, self.name)
+            how = problem.folds, problem.cancelled, goes_on, problem.is_quick
             for best in rounds(rows, *how):
                 yield [RaceTrial(replace(spec, trial=best), best.log_loss, best.accuracy)]
 
@@ -139,7 +141,7 @@ class TreesKind(Kind[TreesSpec]):
         is_searched = not problem.is_quick and problem.options.model != "tree"
         if is_searched and problem.sees_a_part:
             whole = [Fold(_others(fold.outside, rows.data), fold.outside) for fold in folds]
-            trial = searched_again(rows, whole, trial, problem.pace.goes_on)
+            trial = searched_again(rows, whole, trial, partial(problem.pace.goes_on, self.name))
         model = tree_model(rows, trial)
         # The loss is that on held-out rows.
         return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}]))

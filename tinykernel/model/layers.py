@@ -60,9 +60,9 @@ class Layer:
         padded = np.pad(maps, sides, constant_values=self.border).astype(exact)
         total = np.zeros((len(maps), high, wide, len(weights)), exact)
         for i, j in np.ndindex(3, 3):
-            seen = padded[:, i::down, j::across][:, :high, :wide]
+            shifted = padded[:, i::down, j::across][:, :high, :wide]
             part = weights[:, i, j]
-            total += seen @ part.T if self.kind == MIXED else seen * part
+            total += shifted @ part.T if self.kind == MIXED else shifted * part
         return total
 
     def _pooled(self, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
