@@ -53,8 +53,8 @@ NETWORKS = {
     "chains, hidden": ([*CHAIN, FLATTEN, linear(drawn(40, 392)), RELU], 40, "convolutions", 0.01),
     "small": (HALF, 96, "separable", 0.01),
     "mixed twice": (TWO, 256, "separable", 0.005),
-    "mixed twice, hidden": ([*TWO, FLATTEN, linear(drawn(30, 256)), RELU], 30, "dense", 0.04),
-    "mixed twice, mean": ([*TWO, MEAN], 16, "separable", 0.1),
+    "mixed twice, hidden": ([*TWO, FLATTEN, linear(drawn(30, 256)), RELU], 30, "dense", 0.03),
+    "mixed twice, mean": ([*TWO, MEAN], 16, "separable", 0.07),
 }
 
 
