@@ -85,7 +85,7 @@ site: $(VENV)/docs ## build README, docs/ and the interface in Python as a site:
 	$(BIN)/mkdocs build --quiet --strict
 
 clean: ## remove caches and what building and testing left (keeps the virtual environment)
-	rm -rf build dist demo demo.html .numba_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist demo demo.html .numba_cache .pycache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name .git -prune -o -path ./$(VENV) -prune -o -name __pycache__ -type d \
 	  -exec rm -rf {} +
 

@@ -26,6 +26,12 @@ WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 # numba and the BLAS libraries read these once, when they are imported, so they stand up here.
 # Workers share what one of them compiled: a simple training takes 18 s of compiling alone.
 os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache")
+# Nor does each process compile the modules that it imports, 6 s: where Python was told to write no
+# bytecode beside sources, it is kept apart.
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(ROOT / ".pycache")
 # On a busy computer two threads wait for each other, and a training takes up to five times the
 # processor time. Tests of "the same bytes whatever the thread count" ask for two.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
