@@ -86,9 +86,15 @@ def test_the_program_that_the_compiler_reads_has_all_structures(require_tool, tm
 
 
 def test_a_promise_that_is_broken_too_often_is_found(monkeypatch) -> None:
-    """One of five is too many, one of twenty is what was said."""
-    for share, findings in ((0.8, 1), (0.95, 0)):
-        monkeypatch.setattr(promises, "KINDS", (lambda rng, share=share: rng.random() < share,))
+    """One of five is too many, one of twenty is what was said; so are averages of at most 1."""
+    kinds = [
+        (lambda rng: rng.random() < 0.8, 1),
+        (lambda rng: rng.random() < 0.95, 0),
+        (lambda rng: rng.exponential(1.3), 1),
+        (lambda rng: rng.exponential(1.0), 0),
+    ]
+    for kind, findings in kinds:
+        monkeypatch.setattr(promises, "KINDS", (kind,))
         batch = Batch("promises", 0)
         promises.run(batch, 400)
         assert batch.counts["differences"] == findings
