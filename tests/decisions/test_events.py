@@ -1,14 +1,19 @@
 """Events against what was said: the count of hits and alarms, and thresholds for a rate."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from tests.firmware.local_models import SIGNALS
 from tests.refusals import refused
 from tinykernel.decisions.events import (
     Stream,
+    _DecayedStreams,
     choose_events,
     judged,
     rate_after,
@@ -16,7 +21,7 @@ from tinykernel.decisions.events import (
 )
 from tinykernel.errors import RowsError
 from tinykernel.evaluation.events import curve_in_words, evaluate_events, over_promise
-from tinykernel.model.answers.events import Events
+from tinykernel.model.answers.events import Events, sums_over
 
 SECOND = 10
 
@@ -50,6 +55,56 @@ def test_the_bound_is_that_of_poisson():
     halves = {0: 1.0, 1: 1.0}
     assert spread(halves, np.array([1])) == 1.0
     assert spread(halves, np.array([1] * 8)) == pytest.approx(8.0)
+
+
+@given(st.integers(0, 40), st.floats(0.1, 50), st.floats(0.5, 0.99))
+def test_rates_are_those_of_poisson(n, hours, confidence):
+    """At the bound so few events are as rare as told; the mean is that of all rates they allow."""
+    bound = rate_after(n, hours, confidence)
+    terms = [math.exp(-bound * hours + k * math.log(bound * hours)) for k in range(n + 1)]
+    few = sum(term / math.factorial(k) for k, term in enumerate(terms))
+    assert few == pytest.approx(1 - confidence, rel=1e-6)
+    rates = np.linspace(0, 20 * (n + 1) / hours, 20001)
+    likely = (rates * hours) ** n * np.exp(-rates * hours)
+    mean = (rates * likely).sum() / likely.sum()
+    assert rate_after(n, hours, None) == pytest.approx(mean, rel=1e-3)
+
+
+@settings(deadline=None)
+@given(
+    arrays(np.int32, st.tuples(st.integers(8, 40), st.just(3)), elements=st.integers(0, 9)),
+    st.integers(1, 4),
+    st.sampled_from([None, 0.8]),
+    st.data(),
+)
+def test_the_threshold_is_the_least_that_keeps_a_rate(scores, n_groups, confidence, data):
+    """Halving finds what trying all thresholds does; then comes half of the way to a hit."""
+    n, silent = len(scores), np.array([True, False, False])
+    first = np.arange(n_groups) * n // n_groups
+    groups, ends = np.stack([first, np.arange(n_groups)], axis=1), np.arange(n)
+    spans = [[n // 3, n // 3 + 2, 1]] if data.draw(st.booleans()) else []
+    stream = Stream(scores, ends, np.array(spans).reshape(-1, 3), groups, n, 1)
+    lengths = np.diff(np.append(first, n)) / 3600
+
+    def rate(threshold: int) -> float:
+        heard = judged([stream], Events(np.array([0, threshold, threshold], np.uint32), 1, 2))
+        counts = np.bincount(heard.groups, minlength=n_groups)
+        wanted, wide = counts.sum() * lengths / lengths.sum(), 1.0
+        if counts.any() and n_groups > 1:
+            wide = max(1.0, float(((counts - wanted) ** 2 / wanted).sum()) / (n_groups - 1))
+        return rate_after(counts.sum() / wide, lengths.sum() / wide, confidence)
+
+    rates = [rate(threshold) for threshold in range(1, 21)]
+    an_hour = data.draw(st.sampled_from(rates)) * 1.001
+    keeps = np.array(rates) <= an_hour
+    assume(not np.any(keeps[:-1] & ~keeps[1:]))  # a long event may hide others.
+    least = expected = 1 + int(keeps.argmax())
+    labels, sums = sums_over(scores, silent, 1, np.zeros(3, np.int64))
+    in_spans = [int(sums[t, k]) for a, b, k in spans for t in range(a, b + 1) if labels[t] == k]
+    if max(in_spans, default=0) >= least:
+        expected += (max(in_spans) - least) // 2
+    events = _DecayedStreams([stream], silent, 1, 2).events(an_hour, confidence)
+    assert events.thresholds.tolist() == [0, expected, expected]
 
 
 def test_thresholds_keep_a_rate():
