@@ -26,6 +26,7 @@ from tinykernel.measure.capacity import decisive_report, limits_on
 from tinykernel.measure.limits import Limits
 from tinykernel.measure.report import Report, report
 from tinykernel.model import IntegerModel, as_integer_model
+from tinykernel.text import count
 
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
 LEARNED = "learned"
@@ -83,7 +84,13 @@ class TrainResult:
     def __repr__(self) -> str:
         """Describe it in one line."""
         size = "" if self.memory is None else f", {self.memory.flash} B of flash"
-        return f"TrainResult({self.model!r}{size}, {self.seconds:.1f} s)"
+        teachers = f", {count(self.teachers, 'teacher')}" * (self.teachers > 0)
+        return f"TrainResult({self.model!r}{teachers}{size}, {self.seconds:.1f} s)"
+
+    @property
+    def teachers(self) -> int:
+        """Number of models that taught this one; 0 where Ctrl-C may have kept one of these."""
+        return 0 if self.interrupted else int(getattr(self.classifier, "teachers", 0))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return labels or values, as the firmware does; see `Classifier.predict`."""

@@ -189,6 +189,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "features": model.n_inputs,
         "classes": len(model.classes),
         "method": trained.method,
+        "teachers": trained.teachers,
         "model_kind": consists_of(model),
         "compared": classifier.search_.get("contest", "") if learned else "",
         "search": (classifier.search_ or None) if learned else None,
@@ -253,7 +254,8 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
             return ""
         return f"R2 {share:.4f}" if outputs else percent(share)
 
-    stored = f", layout {result['layout']}" if result["layout"] else ""
+    stored = f", {count(result['teachers'], 'teacher')}" if result["teachers"] else ""
+    stored += f", layout {result['layout']}" if result["layout"] else ""
     return [
         ("data", result["recordings"] or f"{dataset.source}: {dataset.split}"),
         ("split", dataset.split if result["recordings"] else ""),

@@ -150,11 +150,10 @@ class Separable(Stage):
 
     @property
     def title(self) -> str:
-        n, kind = (
-            self.channels.size,
-            "" if all(form[0] for form in self.block_forms) else "separable ",
-        )
-        return f"{count(n, 'block')} of {kind}convolutions, {self.channels[-1]} channels"
+        kind = "" if all(form[0] for form in self.block_forms) else "separable "
+        streams = " that stream" * (self.row_strides is not None)
+        blocks = f"{count(self.channels.size, 'block')} of {kind}convolutions{streams}"
+        return f"{blocks}, {self.channels[-1]} channels"
 
     def sizes(self, grid: Grid) -> list[tuple[int, int]]:
         """Return the rows and columns after each layer."""

@@ -20,8 +20,9 @@ from tinykernel.training.images.separable import SeparablePlan
 from tinykernel.training.readouts.linear import TrainingRows
 from tinykernel.training.signals.planes import PlaneLearner, varied
 
-# Copies of each window, fewer of very many windows, which are kept in memory.
-_COPIES, _MOST_WINDOWS = 16, 1 << 16
+# Copies of each window, fewer of very many windows, which are kept in memory; and passes through
+# them, unless each has one copy.
+_COPIES, _MOST_WINDOWS, _FEWEST_PASSES = 16, 1 << 16, 8
 # How much longer the model learns than each teacher, in windows.
 LONGER = 3.0
 _WHOLE = 256  # of a window that is not mixed.
@@ -32,7 +33,7 @@ def lesson(
 ) -> TrainingRows:
     """Return varied copies of spectra, with the mean answers of teachers in place of labels."""
     rng, planes = np.random.default_rng([seed, 6]), rows.inputs[:, 0]
-    copies = max(1, min(_COPIES, _MOST_WINDOWS // len(planes)))
+    copies = copies_for(teachers[0].plan, len(planes))
     inputs = np.concatenate(
         [
             mixed(varied(planes, augmentation, rng), varied(planes, augmentation, rng), rng)
@@ -45,13 +46,19 @@ def lesson(
     return replace(rows, inputs=inputs, targets=answers, weight=weight, groups=None)
 
 
-def taught_plan(plan: SeparablePlan, copies: int) -> SeparablePlan:
+def copies_for(plan: SeparablePlan, n_windows: int) -> int:
+    """Return the copies of each window, so few that whole passes are about as long as planned."""
+    enough = math.ceil(plan.linear.epochs * LONGER / _FEWEST_PASSES)
+    return max(1, min(_COPIES, _MOST_WINDOWS // n_windows, enough))
+
+
+def taught_plan(plan: SeparablePlan, n_windows: int) -> SeparablePlan:
     """Return the plan of the model: labels are soft by themselves, and an epoch has all copies.
 
-    >>> taught_plan(SeparablePlan((8,), (2,)), 16).linear.epochs
-    6
+    >>> taught_plan(SeparablePlan((8,), (2,)), 1000).linear.epochs
+    8
     """
-    epochs = math.ceil(plan.linear.epochs * LONGER / copies)
+    epochs = math.ceil(plan.linear.epochs * LONGER / copies_for(plan, n_windows))
     return replace(plan, linear=replace(plan.linear, epochs=epochs), smoothing=0.0)
 
 

@@ -102,7 +102,7 @@ class PreparedPlanes(PreparedConvolutions):
         seed = seed_of(self.options)
         with progress.briefly("what the teachers say"):
             rows = lesson(self.rows, teachers, augmentation, seed)
-        plan = taught_plan(teachers[0].plan, len(rows.inputs) // len(self.rows.inputs))
+        plan = taught_plan(teachers[0].plan, len(self.rows.inputs))
         plan = replace(plan, linear=replace(plan.linear, seed=seed))
         learner = PlaneLearner(rows, plan, Augmentation())
         history = run_training(learner, rows, replan)
