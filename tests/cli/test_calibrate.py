@@ -88,7 +88,11 @@ def test_too_few_rows_write_nothing(work, fresh, tmp_path) -> None:
     assert "all of these rows were used in training" in failed(*given, tmp_path / "seen.npz")
     assert output.read_bytes() == b"PK, mine"
     assert "write a share such as 1% or 0.01" in failed(*given, fresh, "--max-error", "0", status=2)
-    assert "'95': write 95%, or a share" in failed(*given, fresh, "--confidence", "95", status=2)
+    for text, wish in (
+        ("95", "write 95%, or a share such as 95%"),
+        ("2", "write a share such as 95%"),
+    ):
+        assert f"'{text}': {wish} or 0.95" in failed(*given, fresh, "--confidence", text, status=2)
 
 
 def test_a_model_that_exceeds_its_budget_by_calibration_is_named(work, fresh, tmp_path) -> None:

@@ -54,7 +54,7 @@ def calibrate_command(
         "--per-class", "one margin per class, so that the promise holds for each class"
     ),
     confidence: Any = args.share_option(
-        "confidence level of the promise", default="95%; of events the average"
+        "confidence level of the promise", default="95%; of events the average", example=0.95
     ),
     same_groups: bool = args.flag(
         "--same-groups", "promise for new rows of the same groups instead of new groups"

@@ -5,6 +5,7 @@ An option is the default of its parameter; those that several commands share are
 
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,9 +51,10 @@ def option(
     return typer.Option(value, *names, metavar=metavar, help=text + bounds(default, range), **more)
 
 
-def share_option(text: str, value: float | None = None, *, default: str = "") -> Any:
+def share_option(text: str, value: float | None = None, *, default: str = "", **more: Any) -> Any:
     """Return an option that takes a share, such as 1%."""
-    return option("SHARE", text, value, default=default, parser=parser(parsing.share))
+    reader = parser(partial(parsing.share, **more))
+    return option("SHARE", text, value, default=default, parser=reader)
 
 
 def number_option(

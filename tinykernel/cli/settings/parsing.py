@@ -156,16 +156,16 @@ def share_or_rate(text: str) -> float:
     return rate
 
 
-def share(text: str) -> float:
-    """Read a share, as 1% or 0.01."""
+def share(text: str, example: float = 0.01) -> float:
+    """Read a share, as 1% or 0.01; a number that may be percent if it is near an example."""
     text = text.strip()
     try:
         value = float(text.rstrip("% ")) / (100 if text.endswith("%") else 1)
     except ValueError:
         value = 0.0
     if not 0 < value < 1:
-        wish = f"{text}%, or " if 1 <= value < 100 and "%" not in text else ""
-        raise OptionError(f"{text!r}: write {wish}a share such as 1% or 0.01")
+        wish = f"{text}%, or " if max(1, 50 * example) <= value < 100 and "%" not in text else ""
+        raise OptionError(f"{text!r}: write {wish}a share such as {example:.0%} or {example:g}")
     return value
 
 
