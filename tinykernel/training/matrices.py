@@ -46,10 +46,14 @@ def cholesky(matrix):  # type: ignore[no-untyped-def]
     Cholesky's rows one after the other (Golub & Van Loan, Matrix Computations, 4th ed., 4.2), by
     panels: a row below a panel is read once for four rows of it. Of a pivot of 0 the row is 0.
     """
-    u = np.triu(matrix)
-    least = _LEAST_PIVOT * np.diag(u).max()
+    u, largest = np.zeros(matrix.shape), 0.0
+    # Loops: np.triu, np.diag and factors of slices take three seconds to compile.
+    for i in range(u.shape[0]):
+        largest = max(largest, matrix[i, i])
+        for j in range(i, u.shape[0]):
+            u[i, j] = matrix[i, j]
     for first in range(0, u.shape[0], PANEL):
-        eliminate(u, first, least)
+        eliminate(u, first, _LEAST_PIVOT * largest)
     return u
 
 
@@ -60,7 +64,9 @@ def eliminate(u, first, least=0.0):  # type: ignore[no-untyped-def]
     last = min(first + PANEL, n)
     for k in range(first, last):
         pivot = u[k, k]
-        u[k, k:] *= 1.0 / np.sqrt(pivot) if pivot > least else 0.0
+        scale = 1.0 / np.sqrt(pivot) if pivot > least else 0.0
+        for j in range(k, n):
+            u[k, j] *= scale
         for i in range(k + 1, last):
             factor = u[k, i]
             for j in range(i, n):

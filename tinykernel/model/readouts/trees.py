@@ -149,9 +149,11 @@ class Trees(Part):
         sums = np.zeros((len(values), self.multiplier.size), dtype=np.int32)
         names = ("feature", "threshold", "size", "output", "shift", "test", "left", "leaves")
         arrays = [getattr(self, name) for name in names]
-        vectors = np.zeros((0, 0), np.int32) if self.vectors is None else self.vectors
-        missing = np.zeros(self.feature.size, np.uint8) if self.missing is None else self.missing
-        _sum_leaves(np.ascontiguousarray(values), *arrays, vectors, missing, sums)
+        arrays += [np.zeros((0, 0)) if self.vectors is None else self.vectors]
+        arrays += [np.zeros(self.feature.size) if self.missing is None else self.missing]
+        # Copies of one type, as it is compiled for each combination of types.
+        copies = [np.array(array, np.int32) for array in arrays]
+        _sum_leaves(np.ascontiguousarray(values), *copies, sums)
         return np.asarray(sums * self.multiplier, dtype=np.int32)
 
     def extremes(self, partial: bool = False) -> NDArray[np.int64]:
@@ -183,7 +185,8 @@ class Trees(Part):
 
     def work(self, grid: Grid) -> dict[str, float]:
         """Return the most steps to leaves, of all trees, and how many trees and sums there are."""
-        steps, n = float(_most_steps(self.size, self.left)), self.size.size
+        n, nodes = self.size.size, (self.size.astype(np.int64), self.left.astype(np.int64))
+        steps = float(_most_steps(*nodes))
         if self.vectors is None:
             return {"tree step": steps, "tree": n, "sum of trees": self.multiplier.size}
         entries = float(self.vectors.shape[1] * n)

@@ -179,7 +179,6 @@ class Spectrum(Stage):
     def run(self, values: NDArray[np.generic], grid: Grid) -> NDArray[np.generic]:
         made = self.gives(grid)
         samples = np.ascontiguousarray(values).reshape(-1, grid.rows, grid.channels)
-        samples = samples[:, self.first(grid.rows) :]
         out = np.empty((len(samples), made.rows, made.channels), dtype=np.uint8)
         numbers = np.array([self.amplitude_bits, self.log_bits, self.floor])
         run_on_rows(
@@ -187,6 +186,7 @@ class Spectrum(Stage):
             len(samples),
             useful_threads(out.shape[0] * made.rows * grid.channels * 8 * self.length),
             samples,
+            self.first(grid.rows),
             self.hop,
             self.shift(grid),
             self.order(),
@@ -335,9 +335,12 @@ def band_levels(y, edges, amplitude_bits, log_bits, floor, out):  # type: ignore
 
 @njit(nogil=True)
 def spectra(  # type: ignore[no-untyped-def]
-    begin, end, samples, hop, shift, order, cosines, edges, numbers, out
+    begin, end, samples, first, hop, shift, order, cosines, edges, numbers, out
 ):
-    """Fill out[begin:end] (n, frames, channels * bands) from samples (n, rows, channels)."""
+    """Fill out[begin:end] (n, frames, channels * bands) from samples (n, rows, channels).
+
+    The first frame begins at row `first`, the others `hop` rows later each.
+    """
     # `order` has the bit-reversed numbers of the pairs; `numbers` amplitude_bits, log_bits, floor.
     m = order.shape[0]
     z, y = np.empty((2, m), dtype=np.int64), np.empty((2, m + 1), dtype=np.int64)
@@ -345,7 +348,7 @@ def spectra(  # type: ignore[no-untyped-def]
     for n in range(begin, end):
         for frame in range(out.shape[1]):
             for channel in range(samples.shape[2]):
-                x = samples[n, frame * hop : frame * hop + 2 * m, channel]
+                x = samples[n, first + frame * hop :, channel]
                 for i in range(m):
                     even, odd = np.int64(x[2 * i]), np.int64(x[2 * i + 1])
                     if shift >= 0:

@@ -386,11 +386,14 @@ def _take_chances(inputs, weights, mean, offset, truth):  # type: ignore[no-unty
         for o in range(n_outputs):
             start[o] -= mean[j] * weights[j, o]
     for i in range(inputs.shape[0]):
-        sums[:] = start
+        most = 0.0 if n_outputs == 1 else -np.inf
+        for o in range(n_outputs):
+            sums[o] = start[o]
         for j in range(weights.shape[0]):
             for o in range(n_outputs):
                 sums[o] += inputs[i, j] * weights[j, o]
-        most = max(sums.max(), 0.0) if n_outputs == 1 else sums.max()
+        for o in range(n_outputs):
+            most = max(most, sums[o])
         total = exp(-most) if n_outputs == 1 else 0.0
         for o in range(n_outputs):
             sums[o] = exp(sums[o] - most)
