@@ -330,7 +330,8 @@ class _DecayedStreams:
         reached = LARGEST_SUM >> self.shift << self.shift
 
         def keeps(threshold: int) -> bool:
-            return self.rate(threshold, confidence, without) <= an_hour
+            rate = self.rate(threshold, confidence, without)
+            return rate <= an_hour * (1 + 1e-9)  # hours of groups add up to roundings less.
 
         least = 1 + bisect_left(range(1, reached), True, key=keeps)
         if not keeps(least):
