@@ -265,15 +265,32 @@ __attribute__((noinline)) int32_t tk_measured_event(uint32_t sample)
 }
 #endif
 
+#ifdef NUMBERS
+#define SAMPLE (CHANNELS + JOIN(MODEL_UPPER, _NUMBERS))
+#else
+#define SAMPLE CHANNELS
+#endif
+/* Samples that are read at a time: a call of an emulator takes as long as many of them. */
+#define AHEAD (SAMPLE < 64u ? 64u / SAMPLE : 1u)
+static JOIN(MODEL, _input_t) ahead[AHEAD * SAMPLE];
+
+/* Copy sample i of so many to `raw`. Returns 0 on success. */
+static int take_sample(uint32_t i, uint32_t samples, int32_t input)
+{
+    const uint32_t n = samples - i < AHEAD ? samples - i : AHEAD;
+    uint32_t k;
+    if (i % AHEAD == 0u && tk_read(input, ahead, (uint32_t)(n * SAMPLE * sizeof raw[0])) != 0u) {
+        return 1;
+    }
+    for (k = 0u; k < SAMPLE; k++) {
+        raw[k] = ahead[i % AHEAD * SAMPLE + k];
+    }
+    return 0;
+}
+
 /* Push samples, and write a row for each window that ends. Returns 0 on success. */
 static int run_stream(uint32_t samples, int32_t input, int32_t output)
 {
-#ifdef NUMBERS
-    const uint32_t values = CHANNELS + JOIN(MODEL_UPPER, _NUMBERS);
-#else
-    const uint32_t values = CHANNELS;
-#endif
-    const uint32_t size = (uint32_t)(values * sizeof raw[0]);
 #if EVENTS
     int32_t event;
 #endif
@@ -283,7 +300,7 @@ static int run_stream(uint32_t samples, int32_t input, int32_t output)
     }
     JOIN(MODEL, _init)(&state);
     for (i = 0u; i < samples; i++) {
-        if (tk_read(input, raw, size) != 0u) {
+        if (take_sample(i, samples, input) != 0) {
             return 1;
         }
         if (tk_measured_push() != 0) {
