@@ -37,7 +37,9 @@ BLOCKS = [
     *(conv(drawn(8, 1, 3, 3), padding=1), normalized(ONES, SOME, 0 * ONES, 2 * ONES, 2), RELU),
     *(conv(drawn(8, 1, 3, 3), groups=8, padding=1, stride=2), RELU, conv(drawn(24, 8, 1, 1)), RELU),
 ]
-TWICE = [conv(drawn(24, 24, 1, 1)), RELU, pool("AvgPool", 2)]
+#: Behind a depthwise layer, and behind a pointwise one that follows another.
+POOLED = [*BLOCKS[:5], pool("MaxPool", (2, 1)), *BLOCKS[5:]]
+POOLED += [conv(drawn(24, 24, 1, 1)), RELU, pool("AvgPool", 2)]
 CHAIN = [conv(drawn(8, 1, 3, 3)), normalized(ONES, SOME, SOME, ONES, 2), RELU, pool("MaxPool", 2)]
 AGAIN = [conv(drawn(8, 1, 3, 3), groups=8), RELU]
 HALF = [pool("AvgPool", 2), conv(drawn(4, 1, 3, 3)), RELU, conv(drawn(6, 4, 3, 3)), RELU]
@@ -48,7 +50,7 @@ SIDE_BY_SIDE = {"kernel_size": 2, "stride": 2, "padding": 0}
 #: Modules before the last layer, the values that they make, the stages, and the labels to change.
 NETWORKS = {
     "blocks": ([sequential(*BLOCKS), MEAN], 24, "separable", 0.15),
-    "pointwise and pooled": ([*BLOCKS, *TWICE, MEAN], 24, "separable", 0.15),
+    "pointwise and pooled": ([*POOLED, MEAN], 24, "separable", 0.15),
     "chains": ([*CHAIN, *AGAIN], 200, "convolutions", 0.005),
     "chains, hidden": ([*CHAIN, FLATTEN, linear(drawn(40, 392)), RELU], 40, "convolutions", 0.01),
     "small": (HALF, 96, "separable", 0.01),

@@ -74,11 +74,11 @@ def _separable_of(steps: list[Step], whole: Shape, is_positive: bool) -> Maps | 
             if blocks and (kind == POINT) != (blocks[-1][-1][0] == SINGLE):
                 _copy(blocks, POINT if kind != POINT else SINGLE, is_positive)
             is_positive = step.bends or (is_positive and _is_rising(window))
-            layer = kind, replace(step, bends=is_positive)
-            if kind == POINT:
-                blocks[-1].append(layer)
-            else:
-                blocks.append([layer])
+            # Patches are those of the last layer of a block.
+            pool, before = step.pool, (1, 1) if kind == SINGLE else step.pool
+            _add(blocks, kind, replace(step, bends=is_positive, pool=before))
+            if pool != before:
+                _copy(blocks, POINT, is_positive, pool)
         rest, shape = rest[1:], step.gives(shape)
     if not blocks:
         return None
@@ -88,14 +88,20 @@ def _separable_of(steps: list[Step], whole: Shape, is_positive: bool) -> Maps | 
     return Maps(stage, rest, shape, any(blocks[0][0][1].window.around))
 
 
-def _copy(blocks: list[Block], kind: str, is_positive: bool) -> None:
-    """Add a layer that changes nothing: a point layer, or a single one where none is before."""
-    ones = np.ones(len(blocks[-1][-1][1].window.bias))
-    layer = kind, Step("", Window.line(ones, 0 * ones), is_positive)
+def _add(blocks: list[Block], kind: str, step: Step) -> None:
+    """Add a layer: a point layer ends a block, others begin one."""
     if kind == POINT:
-        blocks[-1].append(layer)
+        blocks[-1].append((kind, step))
     else:
-        blocks.append([layer])
+        blocks.append([(kind, step)])
+
+
+def _copy(
+    blocks: list[Block], kind: str, is_positive: bool, pool: tuple[int, int] = (1, 1)
+) -> None:
+    """Add a layer that changes nothing but the patches of a block."""
+    ones = np.ones(len(blocks[-1][-1][1].window.bias))
+    _add(blocks, kind, Step("", Window.line(ones, 0 * ones), is_positive, pool=pool))
 
 
 def _averaged(block: Block, step: Step) -> bool:
