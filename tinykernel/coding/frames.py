@@ -36,6 +36,9 @@ def with_names(X: Any) -> Any:
     # and complex numbers are a TinykernelError.
     if not is_frame(X):
         kind = getattr(getattr(X, "dtype", None), "kind", "")
+        if isinstance(X, np.ma.MaskedArray):  # masked values are missing
+            gaps, wide = np.ma.getmaskarray(X), np.result_type(X, np.float32)
+            X = np.where(gaps, np.nan, X.data).astype(wide) if np.any(gaps) else X.data
         if kind in ("c", "m", "M"):
             fault = "Complex data not supported" if kind == "c" else "dates are not numbers"
             raise DataError(f"X: {fault}; give real numbers")
@@ -118,7 +121,7 @@ def _coded_array(
 def _floats(X: Any) -> NDArray[np.floating] | None:
     """Return rows of floats, of at least 32 bits; None of other rows."""
     try:
-        X = np.asarray(X) if isinstance(X, list | tuple | np.ma.MaskedArray) else X
+        X = np.asarray(X) if isinstance(X, list | tuple) else X
         if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fO":
             return None
         is_wide = X.dtype.kind == "f" and X.dtype.itemsize >= 4
@@ -134,6 +137,7 @@ def _lack_some(rows: NDArray[np.floating]) -> bool:
 
 def in_numbers(model: Any, X: Any) -> Any:
     """Return rows by the numbers of the training, which a fitted estimator remembers."""
+    X = with_names(X)
     rows = _floats(X) if hasattr(model, "steps") else None
     if rows is not None and _lack_some(rows):
         raise DataError(
@@ -142,7 +146,7 @@ def in_numbers(model: Any, X: Any) -> Any:
         )
     coding = Coding.read(getattr(model, "coding_", None))
     if not hasattr(model, "fit") or (coding is None and not is_frame(X)):
-        return with_names(X)
+        return X
     names = getattr(model, "feature_names_in_", None)
     if coding is not None and names is None and is_frame(X):
         coded = {*coding.texts, *coding.gaps, *coding.usual}
