@@ -61,6 +61,8 @@ def test_an_array_beside_windows(tmp_path):
     succeeded("train", file, *shape, *given)
     assert "2 numbers beside" in run("inspect", model).output
     assert "C and Python agree" in run("verify", model, file).output
+    np.savez(tmp_path / "flat.npz", X=X[:, :-2], y=y, beside=numbers)
+    assert "C and Python agree" in run("verify", model, tmp_path / "flat.npz").output
     assert "array beside of 2 numbers a window; give --window-shape" in failed(
         "train", file, *given
     )

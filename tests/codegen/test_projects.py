@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -61,6 +62,16 @@ def test_the_readme_of_a_signal_spoke_of_no_components() -> None:
     assert b"gesture_push(&state" in files["lib/gesture/src/gesture.h"]
     words = "spectrum of 5 bands, 20 kernels on windows of 532 x 1, linear part of 40 counts"
     assert words in text
+
+
+@pytest.mark.parametrize(("target", "kind"), [("host", "platformio"), (None, "library")])
+def test_the_input_of_a_readme_has_no_numbers_beside_it(target: str | None, kind: str) -> None:
+    """The window is as long as the header says, and without a hop there is no state."""
+    model = replace(spectral_model(5, n_numbers=2), hop=0)
+    files = exported_files(model, target, name="gesture", format=kind)
+    assert b"input[GESTURE_WINDOW * GESTURE_CHANNELS];" in files["README.md"]
+    header = next(text for path, text in files.items() if path.endswith("src/gesture.h"))
+    assert b"GESTURE_STATE_WORDS" not in header
 
 
 def test_existing_folder_is_kept(model: IntegerModel, tmp_path: Path) -> None:

@@ -323,4 +323,5 @@ def takes_recordings(path: str, model: IntegerModel, about: Mapping[str, Any]) -
         table = read_recording(file, Reading(labels_needed=False))
     except TinykernelError:
         return False  # the reader of rows reports the fault
-    return len(table.columns) != model.n_inputs
+    # The numbers of a window are in X, or in an array of their own.
+    return len(table.columns) not in (model.n_inputs, model.n_inputs - model.n_numbers)

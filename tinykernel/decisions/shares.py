@@ -178,9 +178,11 @@ def standard_error(values: NDArray[np.float64], groups: ArrayLike | None) -> flo
 
 
 def is_positive(values: NDArray[np.float64], groups: ArrayLike | None) -> bool:
-    """Say whether a mean is above 0 by Student's t at 5 %, by rows or groups; never for one."""
+    """Say whether a mean is above 0 by Student's t at 5 %, by rows or 8 groups or more."""
     from scipy.special import stdtrit
 
+    if too_few_groups(groups):
+        return False
     number = float(values.size) if groups is None else kish(groups)
     error = standard_error(values, groups)
     return bool(number > 1 and values.mean() > stdtrit(number - 1, LEVEL) * error)
