@@ -189,17 +189,17 @@ def test_a_limit_that_is_far_away_changes_nothing(monkeypatch):
 
 
 @given(st.integers(1, 9), st.lists(st.integers(1, 40), unique=True, max_size=6), st.integers(2, 9))
-def test_steps_end_as_small_after_cuts(more, numbers, a_epoch):
+def test_steps_end_as_small_after_cuts(more, numbers, of_epoch):
     """Whatever was cut, the share rises from 0 to 1, and is the same until the first cut."""
     done, total = sorted(numbers)[: len(numbers) // 2], sorted(numbers)[(len(numbers) + 1) // 2 :]
     epochs = max(numbers, default=1) + more
     schedule = Schedule(epochs, tuple(zip(done, total[::-1], strict=True)))
-    shares = [schedule.share(batch, a_epoch) for batch in range(schedule.total * a_epoch + 1)]
+    shares = [schedule.share(batch, of_epoch) for batch in range(schedule.total * of_epoch + 1)]
     assert shares[0] == 0
     assert np.all(np.diff(shares) > 0)
     assert shares[-1] == pytest.approx(1)
-    same = (done[0] if done else epochs) * a_epoch
-    assert shares[:same] == [batch / (epochs * a_epoch) for batch in range(same)]
+    same = (done[0] if done else epochs) * of_epoch
+    assert shares[:same] == [batch / (epochs * of_epoch) for batch in range(same)]
 
 
 def test_a_slower_training_is_cut_and_made_again(monkeypatch):

@@ -104,12 +104,10 @@ def coded_rows(
 def _coded_array(
     X: Any, coding: Coding | None, names: Sequence[str] | None
 ) -> tuple[Any, Coding | None]:
-    rows = _floats(X)
-    if rows is None or not _lack_some(rows):
+    rows = _with_gaps(X)
+    if rows is None or (names is not None and len(names) != rows.shape[1]):  # others refuse that
         return X, None
     columns = list(map(str, range(rows.shape[1]) if names is None else names))
-    if len(columns) != rows.shape[1]:
-        return X, None  # which others refuse
     if coding is None:
         lacking = np.asarray(np.isnan(rows).any(axis=0), np.bool_)
         coding = coding_of(rows.astype(np.float64), columns, {}, lacking)
@@ -118,28 +116,23 @@ def _coded_array(
     return rows, coding
 
 
-def _floats(X: Any) -> NDArray[np.floating] | None:
-    """Return rows of floats, of at least 32 bits; None of other rows."""
+def _with_gaps(X: Any) -> NDArray[np.floating] | None:
+    """Return rows that lack values, as floats of at least 32 bits; None of others."""
     try:
         X = np.asarray(X) if isinstance(X, list | tuple) else X
         if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fO":
             return None
-        is_wide = X.dtype.kind == "f" and X.dtype.itemsize >= 4
-        return X if is_wide else X.astype(np.float64 if X.dtype.kind == "O" else np.float32)
+        if X.dtype.kind == "O" or X.dtype.itemsize < 4:
+            X = X.astype(np.float64 if X.dtype.kind == "O" else np.float32)
     except (TypeError, ValueError):  # text, or rows of unequal lengths
         return None
-
-
-def _lack_some(rows: NDArray[np.floating]) -> bool:
-    """Say whether rows lack values."""
-    return any(np.isnan(block).any() for _, block in row_blocks(rows))
+    return X if any(np.isnan(block).any() for _, block in row_blocks(X)) else None
 
 
 def in_numbers(model: Any, X: Any) -> Any:
     """Return rows by the numbers of the training, which a fitted estimator remembers."""
     X = with_names(X)
-    rows = _floats(X) if hasattr(model, "steps") else None
-    if rows is not None and _lack_some(rows):
+    if hasattr(model, "steps") and _with_gaps(X) is not None:
         raise DataError(
             "X: a value is missing, which the Pipeline takes and its firmware does not; fill it, "
             "or leave out the steps before: a Classifier or Regressor takes NaN itself"

@@ -203,18 +203,7 @@ def is_foreign(obj: object) -> bool:
 
 
 def change_of(model: Any, converted: IntegerModel, X: ArrayLike) -> Change:
-    """Compare the answers of a model and of the converted one on rows.
-
-    Parameters
-    ----------
-    model : the original
-    converted : IntegerModel
-    X : array-like, shape (n_rows, n_features)
-
-    Returns
-    -------
-    Change
-    """
+    """Compare the answers of a model and of the converted one on rows."""
     model = _opened(model, "values" if converted.is_regressor else "classes", X)
     rows = model.rows_of(X) if hasattr(model, "rows_of") else X
     before, after = _answers(model, X, converted), converted.predict(rows)

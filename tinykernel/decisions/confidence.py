@@ -51,8 +51,6 @@ def confidence_table(
     Isotonic regression of right answers in 64 steps of the margin. In each step the logistic curve
     (Platt 1999) counts as eight rows more, so that steps of few rows say something sensible.
 
-    Examples
-    --------
     >>> margin = np.arange(1000, dtype=np.uint32)
     >>> table, shift = confidence_table(margin, margin >= 500)
     >>> shift, int(table[0]) < 10, int(table[-1]) > 245

@@ -75,8 +75,6 @@ def error_by_coverage(
 ) -> list[tuple[float, float]]:
     """Return pairs of coverage and error, where only the surest rows are answered.
 
-    Examples
-    --------
     >>> error_by_coverage(np.arange(10, dtype=np.uint32), np.arange(10) > 4)[-1]
     (0.5, 0.0)
     """

@@ -18,8 +18,6 @@ ROWS_A_GROUP = 2.0
 def upper_bound(wrong: float, rows: float, risk: float) -> float:
     """Return the one-sided bound of Clopper and Pearson (1934): the share is above it with `risk`.
 
-    Examples
-    --------
     >>> round(upper_bound(0, 299, 0.05), 4), round(upper_bound(3, 1000, 0.05), 4)
     (0.01, 0.0077)
     """
@@ -33,8 +31,6 @@ def rows_needed(share: float, risk: float, *, wrong: int = 0, error: float = 0.0
 
     `wrong` of these rows are wrong, or the part `error` of them.
 
-    Examples
-    --------
     >>> rows_needed(0.01, 0.05), rows_needed(0.01, 0.05, wrong=1)
     (299, 473)
     >>> rows_needed(0.01, 0.05, error=0.005), rows_needed(0.01, 0.05, error=0.01)
@@ -61,8 +57,6 @@ def rows_needed(share: float, risk: float, *, wrong: int = 0, error: float = 0.0
 def kish(groups: ArrayLike) -> float:
     """Return the equivalent number of groups of equal size: (sum n)^2 / sum n^2 (Kish 1965).
 
-    Examples
-    --------
     >>> kish([0, 0, 1, 1]), kish([0, 0, 0, 1])
     (2.0, 1.6)
     """
@@ -123,8 +117,6 @@ def intraclass_correlation(values: NDArray[np.float64], groups: ArrayLike) -> fl
     that a large group counts little more than others where groups differ. For shares see Ridout,
     Demetrio & Firth (1999), "Estimating intraclass correlation for binary data".
 
-    Examples
-    --------
     >>> groups = np.array([0, 0, 1, 1])
     >>> intraclass_correlation(np.array([1.0, 1.0, 0.0, 0.0]), groups)
     1.0
@@ -195,8 +187,6 @@ def conformal_levels(groups: NDArray[np.intp] | None, n: int) -> NDArray[np.floa
     known groups, it adds 1 / ((K + 1) times the rows of its group): Lee, Barber & Willett 2023,
     "Distribution-free inference with hierarchical data".
 
-    Examples
-    --------
     >>> conformal_levels(None, 3).tolist(), conformal_levels(np.array([0, 0, 1]), 3).tolist()
     ([0.25, 0.25, 0.25], [0.16666666666666666, 0.16666666666666666, 0.3333333333333333])
     """

@@ -35,28 +35,14 @@ _QUICK_SHARE = 0.3  # of the epochs of images and spectra, with effort="quick"
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is known before a training.
-
-    Parameters
-    ----------
-    data : TrainSet
-        Rows, labels or values, groups and weights.
-    options : TrainerOptions
-        What the user fixed.
-    shape : tuple of int, optional
-        Shape of an input that is no row of a table: (samples, channels), or (height, width,
-        channels).
-    limits : Limits, optional
-        Of flash, RAM, stack and time; without them specs have usual sizes.
-    target : str
-        Processor that the limits are for.
-    """
+    """What is known before a training."""
 
     data: TrainSet
-    options: TrainerOptions
+    options: TrainerOptions  # what the user fixed.
+    #: (samples, channels), or (height, width, channels); None of rows of a table.
     shape: tuple[int, ...] | None = None
-    limits: Limits | None = None
-    target: str = "cortex-m4"
+    limits: Limits | None = None  # without them specs have usual sizes.
+    target: str = "cortex-m4"  # processor that the limits are for.
     #: Ends the trainings that run.
     cancelled: threading.Event = field(default_factory=threading.Event)
     #: Results of `once`.

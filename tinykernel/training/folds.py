@@ -88,8 +88,6 @@ def hold_out(
     The result marks the held-out rows. A TinykernelError says where no row is left, or a
     class has none among the others.
 
-    Examples
-    --------
     >>> int(hold_out(np.arange(100) % 2, None, 0.2, 0).sum())
     20
     """

@@ -78,8 +78,6 @@ def layout_of(name: str) -> Layout:
 def components_within(table_bytes: int, layout: Layout, dimension: int, n_outputs: int) -> int:
     """Return how many components, a multiple of 32, fit into tables of a size; 0 if none.
 
-    Examples
-    --------
     >>> components_within(6000, layout_of("compact"), 1024, 10)
     3136
     """

@@ -40,7 +40,7 @@ class Schedule:
         """Epochs of the last plan."""
         return self.cuts[-1][1] if self.cuts else self.epochs
 
-    def share(self, batches: int, a_epoch: int) -> float:
+    def share(self, batches: int, of_epoch: int) -> float:
         """Return the share of the training that is done after so many batches.
 
         It rises evenly to 1 from each cut on, so that steps end as small as without cuts.
@@ -50,11 +50,11 @@ class Schedule:
         """
         share, begin, end = 0.0, 0, self.epochs
         for done, total in self.cuts:
-            if batches < done * a_epoch:
+            if batches < done * of_epoch:
                 break
             share += (done - begin) * (1 - share) / (end - begin)
             begin, end = done, total
-        return share + (batches - begin * a_epoch) * (1 - share) / ((end - begin) * a_epoch)
+        return share + (batches - begin * of_epoch) * (1 - share) / ((end - begin) * of_epoch)
 
 
 @dataclass(frozen=True)

@@ -197,8 +197,6 @@ def canonical_rows(
 
     `X` has shape (n, n_features), the others (n,). Returned are rows, codes, weights and groups.
 
-    Examples
-    --------
     >>> X, codes, weight = np.array([[1], [2], [1]]), np.array([0, 1, 0]), np.ones(3)
     >>> *rows, _ = canonical_rows(X, codes, weight)
     >>> sorted(zip(*(array.ravel().tolist() for array in rows)))

@@ -22,7 +22,7 @@ def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
         layers, shape = _of_perceptron(model), (1, 1, len(columns.columns))
     if classes is not None and model.n_outputs_ != (len(classes) if len(classes) > 2 else 1):
         raise ConvertError("convert: a classifier of several labels a row is not supported")
-    if not any(step.bends or step.pool != (1, 1) for step in layers):
+    if not any(step.bends or step.pools for step in layers):
         (layer,) = lowered(layers, shape)
         return linear.of_weights(layer.weights, layer.bias, classes, columns, bits)
     columns.finite_rows("network")

@@ -58,12 +58,7 @@ def chains(
             whole = np.rint(by_level * unit[:, None])
             bias = sums.mean(axis=(0, 1, 2)) * unit - (mean * whole).sum(axis=1) + 2.0**shift / 2
             bias = np.clip(np.rint(bias), -_LARGEST_BIAS, _LARGEST_BIAS)
-            layer = (
-                whole.reshape(n, 3, 3).astype(np.int8),
-                bias.astype(np.int32),
-                shift,
-                step.pool != (1, 1),
-            )
+            layer = whole.reshape(n, 3, 3).astype(np.int8), bias.astype(np.int32), shift, step.pools
             weights, biases, shifts, pools = map(np.stack, zip(*layers, layer, strict=True))
             stage = Convolutions(weights, biases, shifts, pools, steps[0].window.around[0])
             levels = np.asarray(stage.run(first, grid), dtype=np.uint8).reshape(x.shape)

@@ -111,7 +111,7 @@ def _averaged(block: Block, step: Step) -> bool:
     if depthwise is None or window.steps != size or max(size) > MOST_AVERAGED or size == (1, 1):
         return False
     is_mean = np.allclose(depthwise, 1 / prod(size), rtol=1e-9) and not np.any(window.bias)
-    is_free = step.pool == last.pool == (1, 1) and not any(window.around) and kind == MIXED
+    is_free = not (step.pools or last.pools or any(window.around)) and kind == MIXED
     if not is_mean or not is_free or (step.bends and not last.bends):
         return False
     block[-1] = kind, replace(last, pool=size, averages=True)
@@ -127,7 +127,7 @@ def _is_small(step: Step, blocks: list[Block]) -> bool:
 
 
 def _is_mean(step: Step, depthwise: NDArray[np.float64], shape: Shape) -> bool:
-    is_whole = step.window.size == shape[:2] and not any(step.window.around) and step.pool == (1, 1)
+    is_whole = step.window.size == shape[:2] and not (any(step.window.around) or step.pools)
     return is_whole and bool(np.all(depthwise == depthwise[:, :1, :1]))
 
 

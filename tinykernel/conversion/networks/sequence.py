@@ -51,7 +51,7 @@ class FloatNetwork(Steps):
             self.shape = self._now = rows, columns, sizes[0]
             self.n_features_in_ = prod(sizes)
             self._read(self)
-            if not self.layers or self.layers[-1].bends or self.layers[-1].pool != (1, 1):
+            if not self.layers or self.layers[-1].bends or self.layers[-1].pools:
                 raise ConvertError("convert: the network ends without weights after its last ReLU")
             if not self.is_table:
                 raise ConvertError("convert: the network ends with an image, without Linear")

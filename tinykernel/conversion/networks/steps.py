@@ -67,7 +67,7 @@ class Steps:
         step = Step(place, window)
         self._now, last = step.gives(self._now), self.layers[-1] if self.layers else None
         joined = None
-        if last is not None and not last.bends and last.pool == (1, 1):
+        if last is not None and not last.bends and not last.pools:
             joined = last.window.joined(window)
         if joined is None:
             self.layers.append(step)
@@ -129,7 +129,7 @@ class Steps:
             return
         if high > rows or wide > columns:
             raise ConvertError(f"convert: {place} takes values of another shape")
-        if not self.layers or self.layers[-1].pool != (1, 1):
+        if not self.layers or self.layers[-1].pools:
             self.layers.append(Step(place, Window.line(np.ones(n), np.zeros(n))))
         self.layers[-1] = replace(self.layers[-1], pool=(high, wide))
         self._now = rows // high, columns // wide, n

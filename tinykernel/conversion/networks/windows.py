@@ -132,6 +132,11 @@ class Step:
     pool: tuple[int, int] = (1, 1)  # rows and columns of patches side by side
     averages: bool = False  # whether their means follow, not the largest values
 
+    @property
+    def pools(self) -> bool:
+        """Whether patches have more than one value."""
+        return self.pool != (1, 1)
+
     def gives(self, shape: Shape) -> Shape:
         """Return the shape that it makes of another one."""
         try:
@@ -147,7 +152,7 @@ class Step:
     def after(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute what follows the sums."""
         x = np.clip(x, 0, self.top) if self.bends else x
-        if self.pool == (1, 1):
+        if not self.pools:
             return x
         (n, rows, columns, channels), (high, wide) = x.shape, self.pool
         x = x[:, : rows // high * high, : columns // wide * wide]
@@ -162,11 +167,7 @@ def lowered(steps: list[Step], shape: Shape) -> list[Affine]:
     for step in steps:
         before, shape = shape, step.gives(shape)
         n = prod(shape)
-        if (
-            step.pool != (1, 1)
-            or (step.bends and n > _MOST_UNITS)
-            or n * prod(before) > _MOST_PRODUCTS
-        ):
+        if step.pools or (step.bends and n > _MOST_UNITS) or n * prod(before) > _MOST_PRODUCTS:
             sizes = " of ".join(" x ".join(map(str, size)) for size in (shape, before))
             raise ConvertError(
                 f"convert: {step.place} makes {sizes} values, and no stage does that here; see "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
@@ -248,17 +249,13 @@ class Separable(Stage):
 
         Patches are left out: their values take far less than the sums.
         """
-        work, size = dict[str, float](), (grid.rows, grid.columns)
-
-        def add(name: str, times: float) -> None:
-            work[name] = work.get(name, 0.0) + times
-
+        work, size = defaultdict[str, float](float), (grid.rows, grid.columns)
         for layer in self.layers:
             (rows, columns), size = layer.summed(*size), layer.size(*size)
-            add(f"{layer.kind} product", rows * columns * layer.weights.size)
-            add("unit", rows * columns * layer.biases.size)
-            add("row", rows)
-            add("position", rows * columns)
+            work[f"{layer.kind} product"] += rows * columns * layer.weights.size
+            work["unit"] += rows * columns * layer.biases.size
+            work["row"] += rows
+            work["position"] += rows * columns
             if layer.kind == MIXED:
-                add("neighbour", rows * columns * layer.weights[0].size)
-        return work
+                work["neighbour"] += rows * columns * layer.weights[0].size
+        return dict(work)
