@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
 import tinykernel
-from tests.torch_modules import module, normalized, sequential
+from tests.torch_modules import linear, module, normalized, sequential
 from tinykernel.conversion import change_of, convert
 from tinykernel.conversion.networks.onnx import of_onnx
 from tinykernel.conversion.networks.torch import of_torch
@@ -125,6 +125,20 @@ def test_a_file_of_onnx_is_its_layers(digits, tmp_path, require_tool):
     save([*nodes[:3], helper.make_node("Gemm", ["h", "v"], ["m"]), *nodes[4:]])
     with pytest.raises(ConvertError, match=r"node 3 \(Gemm\) does not read the output"):
         convert(file, X)
+
+
+def test_hidden_units_are_clipped_at_the_top_of_a_relu6():
+    """Behind the first hidden layer they were not; a small unit beside them left weights of 1."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 12)).astype(np.float32)
+    scales = np.where(np.arange(20) == 0, 1e-4, 3.0)[:, np.newaxis]
+    hidden = [linear(rng.normal(size=(20, n)) * scales, scales[:, 0]) for n in (12, 20)]
+    six = module("ReLU6", min_val=0.0, max_val=6.0)
+    network = sequential(hidden[0], six, hidden[1], six, linear(rng.normal(size=(3, 20))))
+    expected = of_torch(network).ready(X, "values").predict(X)
+    model = convert(network, X, task="values", max_change=1.0)
+    assert np.abs(model.predict(X) - expected).mean() < 0.06 * expected.std()
+    assert tinykernel.verify(model, X[:50]).differences == 0
 
 
 @pytest.mark.parametrize("seed", range(4))

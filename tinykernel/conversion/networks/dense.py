@@ -7,6 +7,7 @@ more bits than the others.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ def hidden(
     if not np.any(alive):
         raise DataError("convert: no unit of a hidden layer is above 0 on any row of X")
     x, mean = x[:, alive], sums[:, alive].mean(axis=0)
-    following = Affine(following.weights[:, alive], following.bias)
+    following = replace(following, weights=following.weights[:, alive])
     by_level = before.of_levels(layer).weights[alive]
     top = x.max(axis=0)
     largest = np.maximum(np.abs(by_level).max(axis=1), 1e-30 * top)
@@ -98,9 +99,10 @@ def hidden(
     least = int(np.clip(np.floor(np.log2(most * (top / largest).min() / _TOP)), 0, _SHIFT))
     worth = np.sum(following.weights**2, axis=0)
     best: tuple[float, Stage, Signal] | None = None
-    more = 0 if layer.top < np.inf else _SHIFTS  # the largest level is the top
-    for shift in range(least, min(least + more, _SHIFT) + 1):
+    for shift in range(least, min(least + _SHIFTS, _SHIFT) + 1):
         gain = np.minimum(_TOP / top, most / (largest * 2.0**shift))  # levels of a unit of x
+        if best and np.any(gain[top == layer.top] < _TOP / layer.top):
+            break  # these units are clipped at level 255
         unit = (gain * 2.0**shift)[:, None]
         stage = _dense(by_level * unit, mean * unit[:, 0], before.levels, shift)
         grid = Grid(1, 1, before.levels.shape[1], "uint8", 0, _TOP)
