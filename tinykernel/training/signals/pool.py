@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.compiled import njit
+from tinykernel.compiled import inlined, njit
 from tinykernel.hadamard import run_on_rows
 from tinykernel.model.grid import Grid
 from tinykernel.model.stages import Kernels, Levels, Scale
@@ -153,7 +153,7 @@ class SignalPool:
         kinds, d = _kinds(kernels), kernels.dilation.astype(np.int64)
         for k in range(self.plan.n_pool):
             r = np.zeros((len(chosen), placed.rows - 8 * d[k]), dtype=np.int32)
-            window_responses(levels[:, kernels.channel[k]], kinds[k], d[k], r)
+            window_responses(levels, int(kernels.channel[k]), kinds[k], d[k], r)
             threshold[k] = np.quantile(r, share[k], method="lower")
         self.stages = replace(self.stages, kernels=replace(kernels, threshold=threshold))
 
@@ -228,24 +228,31 @@ def _kinds(kernels: Kernels) -> NDArray[np.int64]:
     return out
 
 
+@inlined
+def respond(x, kind, d, r):  # type: ignore[no-untyped-def]
+    """Fill r (positions,) with the responses of one kernel to x (rows,), both contiguous."""
+    n_positions = r.shape[0]
+    if kind[0] == -2:
+        a = x[8 * d :]
+        for t in range(n_positions):
+            r[t] = a[t]
+        return
+    # Three taps at a time: loops over more arrays are not vectorised.
+    for first in range(0, _TAPS, 3):
+        a, b, c = x[first * d :], x[(first + 1) * d :], x[(first + 2) * d :]
+        for t in range(n_positions):
+            r[t] = (r[t] if first else 0) + a[t] + b[t] + c[t]
+    if kind[0] >= 0:
+        a, b, c = x[kind[0] * d :], x[kind[1] * d :], x[kind[2] * d :]
+        for t in range(n_positions):
+            r[t] = 3 * (a[t] + b[t] + c[t]) - r[t]
+
+
 @njit(nogil=True)
-def window_responses(levels, kind, d, out):  # type: ignore[no-untyped-def]
-    """Fill out (n, positions) with the responses of one kernel; levels (n, rows)."""
-    n_positions = out.shape[1]
+def window_responses(levels, channel, kind, d, out):  # type: ignore[no-untyped-def]
+    """Fill out (n, positions) with the responses of one kernel; levels (n, n_mixed, rows)."""
     for n in range(levels.shape[0]):
-        x = levels[n]
-        r = out[n]
-        if kind[0] == -2:
-            for t in range(n_positions):
-                r[t] = x[t + 8 * d]
-        else:
-            for t in range(n_positions):
-                nine = x[t] + x[t + d] + x[t + 2 * d] + x[t + 3 * d] + x[t + 4 * d]
-                r[t] = nine + x[t + 5 * d] + x[t + 6 * d] + x[t + 7 * d] + x[t + 8 * d]
-            if kind[0] >= 0:
-                a, b, c = kind[0] * d, kind[1] * d, kind[2] * d
-                for t in range(n_positions):
-                    r[t] = 3 * (x[t + a] + x[t + b] + x[t + c]) - r[t]
+        respond(levels[n, channel], kind, d, out[n])
 
 
 @njit(nogil=True)
@@ -254,14 +261,14 @@ def count_windows(  # type: ignore[no-untyped-def]
 ):
     """Fill out[begin:end], shape (n, kernels * cells); levels (n, n_mixed, rows) int32."""
     rows = levels.shape[2]
-    responses = np.empty((1, rows), dtype=np.int32)
+    responses = np.empty(rows, dtype=np.int32)
     for n in range(begin, end):
         for k in range(dilations.shape[0]):
             n_positions = rows - 8 * dilations[k]
-            r = responses[:, :n_positions]
-            window_responses(levels[n : n + 1, channels[k]], kinds[k], dilations[k], r)
+            r = responses[:n_positions]
+            respond(levels[n, channels[k]], kinds[k], dilations[k], r)
             for cell in range(cells):
                 count, first = np.int32(0), -(-cell * n_positions // cells)
                 for t in range(first, -(-(cell + 1) * n_positions // cells)):
-                    count += np.int32(r[0, t] > thresholds[k])
+                    count += np.int32(r[t] > thresholds[k])
                 out[n, k * cells + cell] = count
