@@ -214,15 +214,15 @@ def test_a_fixed_number_decides_the_kind():
 def test_values_that_a_straight_line_explains_have_a_line():
     """It is within 3 % of ridge regression, though components would fit the budget."""
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(4400, 60)).astype(np.float32)
-    y = X @ rng.normal(size=60) + rng.normal(0, 2.0, 4400)
-    found = train(X[:400], y[:400], budget="6KB", task="numbers", random_state=0, link=False)
+    X = rng.normal(size=(4200, 40)).astype(np.float32)
+    y = X @ rng.normal(size=40) + rng.normal(0, 2.0, 4200)
+    found = train(X[:200], y[:200], budget="6KB", task="numbers", random_state=0, link=False)
     assert found.model.find(Linear) is not None
     assert found.model.find(Components) is None
-    design = np.c_[X[:400], np.ones(400)]
-    weights = np.linalg.solve(design.T @ design + 8 * np.eye(61), design.T @ y[:400])
-    ridge = np.mean((np.c_[X[400:], np.ones(4000)] @ weights - y[400:]) ** 2)
-    assert np.mean((found.model.predict(X[400:]) - y[400:]) ** 2) < 1.03 * ridge
+    design = np.c_[X[:200], np.ones(200)]
+    weights = np.linalg.solve(design.T @ design + 8 * np.eye(41), design.T @ y[:200])
+    ridge = np.mean((np.c_[X[200:], np.ones(4000)] @ weights - y[200:]) ** 2)
+    assert np.mean((found.model.predict(X[200:]) - y[200:]) ** 2) < 1.03 * ridge
 
 
 def test_limits_that_no_kind_keeps_to_are_refused():

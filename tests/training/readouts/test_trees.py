@@ -145,7 +145,7 @@ def test_trees_win_where_they_are_better():
 
 def test_trees_of_few_values_compete_with_a_smooth_fit():
     """Steps are for trees; R2 of both is that of rows left out."""
-    X = np.random.default_rng(0).uniform(-1, 1, (400, 3)).astype(np.float32)
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 3)).astype(np.float32)
     y = 1.0 * (X[:, 0] > 0.2) + 2.0 * (X[:, 1] > -0.3) * (X[:, 2] < 0.4)
     trained = train(X, y, budget="2KB", task="numbers", random_state=0, link=False)
     assert trained.model.find(Trees) is not None
