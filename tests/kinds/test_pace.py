@@ -40,7 +40,9 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize("text", ["normal", "0.25/12/0.4+3-8+5-7", "0.5/all/1", "1/0/0.01/quick"])
+@pytest.mark.parametrize(
+    "text", ["normal", "0.25/12/0.4+3-8+5-7", "0.5/all/1+1-2+2-4", "1/0/0.01/quick"]
+)
 def test_an_effort_is_read_as_it_is_written(text):
     """What a training prints is what the option takes."""
     effort = Effort.of(text)
@@ -48,7 +50,7 @@ def test_an_effort_is_read_as_it_is_written(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["slow", "0/1/1", "1/1", "1/x/1", "2/1/1", "1/-1/1", "1/1/1/x", None]
+    "text", ["slow", "0/1/1", "1/1", "1/x/1", "2/1/1", "1/-1/1", "1/1/1/x", "1/1/1+5-7+3-8", None]
 )
 def test_other_efforts_are_refused(text):
     """One line says what may be given."""

@@ -39,11 +39,12 @@ class Effort:
             effort = Effort(float(share), most, float(final), is_quick, cuts)
         except ValueError:
             effort = Effort(0.0)
-        falls = all(0 < done < total for done, total in effort.cuts) and all(
-            a[0] < b[0] and a[1] > b[1] for a, b in pairwise(effort.cuts)
+        # Totals need not fall: each training of a succession has an epoch at least.
+        rises = all(0 < done < total for done, total in effort.cuts) and all(
+            a[0] < b[0] for a, b in pairwise(effort.cuts)
         )
         shares = 0 < effort.share <= 1 and 0 < effort.final <= 1
-        if not (shares and falls and effort.trials >= 0):
+        if not (shares and rises and effort.trials >= 0):
             raise OptionError(
                 f"effort: {text!r}; give normal, quick, or what a training in limited time has "
                 "printed, as 0.25/12/0.4"

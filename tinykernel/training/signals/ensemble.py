@@ -17,6 +17,7 @@ from tinykernel.elementary import exps
 from tinykernel.model.answers.decision import softmax
 from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.separable import SeparablePlan
+from tinykernel.training.loop import Replan
 from tinykernel.training.readouts.linear import TrainingRows
 from tinykernel.training.signals.planes import PlaneLearner, varied
 
@@ -29,11 +30,15 @@ _WHOLE = 256  # of a window that is not mixed.
 
 
 def lesson(
-    rows: TrainingRows, teachers: Sequence[PlaneLearner], augmentation: Augmentation, seed: int
+    rows: TrainingRows,
+    teachers: Sequence[PlaneLearner],
+    augmentation: Augmentation,
+    epochs: int,
+    seed: int,
 ) -> TrainingRows:
     """Return varied copies of spectra, with the mean answers of teachers in place of labels."""
     rng, planes = np.random.default_rng([seed, 6]), rows.inputs[:, 0]
-    copies = copies_for(teachers[0].plan, len(planes))
+    copies = copies_for(epochs, len(planes))
     inputs = np.concatenate(
         [
             mixed(varied(planes, augmentation, rng), varied(planes, augmentation, rng), rng)
@@ -46,20 +51,46 @@ def lesson(
     return replace(rows, inputs=inputs, targets=answers, weight=weight, groups=None)
 
 
-def copies_for(plan: SeparablePlan, n_windows: int) -> int:
-    """Return the copies of each window, so few that whole passes are about as long as planned."""
-    enough = math.ceil(plan.linear.epochs * LONGER / _FEWEST_PASSES)
-    return max(1, min(_COPIES, _MOST_WINDOWS // n_windows, enough))
+def copies_for(epochs: int, n_windows: int) -> int:
+    """Return the copies of each window, so few that whole passes are about as long as epochs."""
+    return max(1, min(_COPIES, _MOST_WINDOWS // n_windows, math.ceil(epochs / _FEWEST_PASSES)))
 
 
-def taught_plan(plan: SeparablePlan, n_windows: int) -> SeparablePlan:
+def taught_plan(plan: SeparablePlan, epochs: int, n_windows: int) -> SeparablePlan:
     """Return the plan of the model: labels are soft by themselves, and an epoch has all copies.
 
-    >>> taught_plan(SeparablePlan((8,), (2,)), 1000).linear.epochs
+    >>> taught_plan(SeparablePlan((8,), (2,)), 90, 1000).linear.epochs
     8
     """
-    epochs = math.ceil(plan.linear.epochs * LONGER / copies_for(plan, n_windows))
-    return replace(plan, linear=replace(plan.linear, epochs=epochs), smoothing=0.0)
+    passes = math.ceil(epochs / copies_for(epochs, n_windows))
+    return replace(plan, linear=replace(plan.linear, epochs=passes), smoothing=0.0)
+
+
+class Succession:
+    """Trainings one after the other: where the time is short, all that is left gets shorter.
+
+    >>> trainings = Succession([10, 10, 20], lambda done, total, seconds: total // 2)
+    >>> trainings.begin(), trainings.replan(4, 10, 0.1), trainings.following
+    (10, 6, [4, 8])
+    """
+
+    def __init__(self, epochs: Sequence[int], replan: Replan) -> None:
+        self.following, self._replan = list(epochs), replan
+        self.done, self._planned = 0, 0
+
+    def begin(self) -> int:
+        """Return the epochs of the next training."""
+        self.done += self._planned
+        self._planned = self.following.pop(0)
+        return self._planned
+
+    def replan(self, done: int, total: int, seconds: float) -> int:
+        """Return the epochs of this training in all; see `Replan`."""
+        left, done_of_all = total - done + sum(self.following), self.done + done
+        fewer = self._replan(done_of_all, done_of_all + left, seconds) - done_of_all
+        self.following = [max(1, epochs * fewer // left) for epochs in self.following]
+        self._planned = done + max(1, (total - done) * fewer // left)
+        return self._planned
 
 
 def mixed(

@@ -19,7 +19,7 @@ from tinykernel.training.options import TrainerOptions
 from tinykernel.training.options.recipe import seed_of
 from tinykernel.training.readouts.linear_training import run_training, split_rows
 from tinykernel.training.result import TrainingResult
-from tinykernel.training.signals.ensemble import LONGER, lesson, taught_plan
+from tinykernel.training.signals.ensemble import LONGER, Succession, lesson, taught_plan
 from tinykernel.training.signals.planes import (
     EVERY,
     PlaneLearner,
@@ -75,37 +75,40 @@ class PreparedPlanes(PreparedConvolutions):
         n = self.options.teachers
         if not n:
             return super().fit(settings, share, replan)
+        usual = math.ceil(super().epochs(settings) * share)
+        planned = [*[usual] * n, math.ceil(usual * LONGER)]
+        trainings = Succession(planned, replan or (lambda _, total, __: total))
         teachers, first = list[PlaneLearner](), None
         try:
             for number in range(1, n + 1):
                 teacher = self._shortened(self._of_seed(number).learner(settings), share)
                 assert isinstance(teacher, PlaneLearner)
                 self.stages(teacher)  # as without teachers
-                epochs = teacher.recipe.epochs
-                history = run_epochs(teacher, epochs, stage=f"teacher {number} of {n}")
+                stage, epochs = f"teacher {number} of {n}", trainings.begin()
+                history = run_epochs(teacher, epochs, stage=stage, replan=trainings.replan)
                 teachers.append(teacher)
                 if first is None:  # the first one has learned longest.
                     ended = replace(history, interrupted=True)
                     first = TrainingResult(self.model(teacher), teacher.plan, ended)
                 if history.interrupted:
                     return first
-            return self._taught(teachers, self.augmentation(settings), replan)
+            return self._taught(teachers, self.augmentation(settings), trainings)
         except KeyboardInterrupt:  # in a first epoch, or between trainings.
             if first is None:
                 raise
             return first
 
     def _taught(
-        self, teachers: list[PlaneLearner], augmentation: Augmentation, replan: Replan | None
+        self, teachers: list[PlaneLearner], augmentation: Augmentation, trainings: Succession
     ) -> TrainingResult:
         """Learn what the teachers say."""
-        seed = seed_of(self.options)
+        seed, epochs = seed_of(self.options), trainings.begin()
         with progress.briefly("what the teachers say"):
-            rows = lesson(self.rows, teachers, augmentation, seed)
-        plan = taught_plan(teachers[0].plan, len(self.rows.inputs))
+            rows = lesson(self.rows, teachers, augmentation, epochs, seed)
+        plan = taught_plan(teachers[0].plan, epochs, len(self.rows.inputs))
         plan = replace(plan, linear=replace(plan.linear, seed=seed))
         learner = PlaneLearner(rows, plan, Augmentation())
-        history = run_training(learner, rows, replan)
+        history = run_training(learner, rows, trainings.replan)
         return TrainingResult(self.model(learner), learner.plan, history)
 
     def _of_seed(self, number: int) -> "PreparedPlanes":
