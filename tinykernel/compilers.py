@@ -4,7 +4,6 @@ import importlib.util
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,8 +108,9 @@ def _first_complaint(text: str) -> str:
 
 
 def zig_command() -> tuple[str, ...] | None:
-    """Find zig: the ziglang package of this Python, or the program on the PATH."""
-    if importlib.util.find_spec("ziglang") is not None:
-        return (sys.executable, "-m", "ziglang")
-    program = shutil.which("zig")
+    """Find zig: the program of the ziglang package of this Python, or that on the PATH."""
+    package = importlib.util.find_spec("ziglang")
+    # Not by "python -m ziglang", which starts a Python for each file.
+    folder = Path(package.origin).parent if package is not None and package.origin else None
+    program = (folder and shutil.which("zig", path=str(folder))) or shutil.which("zig")
     return None if program is None else (program,)
