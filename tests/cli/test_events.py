@@ -122,11 +122,11 @@ def test_a_threshold_of_the_table(told, tmp_path):
 
 
 def test_events_are_decided_often(told, tmp_path):
-    """Clips give a hop of 0.1 s; the default of half a window becomes that hop with events."""
+    """Clips give a hop of 0.08 s; the default of half a window becomes that hop with events."""
     how = ("--name", "{label}/{person}_*", "--test", "0", "--set", "n_kernels=16", "--quiet")
     train = ("train", told / "train", *how, "-o", tmp_path / "m.tkm")
     json_of(*train, "--window", "1s")
-    assert load(tmp_path / "m.tkm").hop == RATE // 10
+    assert load(tmp_path / "m.tkm").hop == RATE * 2 // 25
     # Clips are longer; the target has no time and no memory to fit.
     json_of(*train, "--window", "0.75s", "--target", "host")
     assert load(tmp_path / "m.tkm").hop == 750

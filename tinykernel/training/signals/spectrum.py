@@ -154,19 +154,20 @@ def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:
 
 
 def hop_within(rate: float | None, samples: int, seconds: float) -> int | None:
-    """Return the longest hop within a time that segments of the spectrum divide, if there is one.
+    """Return the longest hop within a time that is an even number of usual segments, if there is.
+
+    Convolutions in a stream decide at every other segment. With segments of 400 in place of 320
+    samples they classify words 3 points worse.
 
     >>> hop_within(16000, 16000, 0.1), hop_within(11025, 11025, 0.1)
-    (1600, 1100)
+    (1280, 960)
     """
-    most = int((rate or 0) * seconds)
-    hops = (
-        hop
-        for length in (_lengths_for(rate, samples) if rate else ())
-        for hop in range(most, 0, -1)
-        if _frames_within((length,), samples, hop)
-    )
-    return next(hops, None)
+    for length in _lengths_for(rate, samples) if rate else ():
+        pair = 2 * _frame_hops(length, 0)[0]
+        hop = int((rate or 0) * seconds) // pair * pair
+        if hop and _frames_within((length,), samples, hop):
+            return hop
+    return None
 
 
 def _frames_within(lengths: Sequence[int], samples: int, hop: int) -> tuple[int, int] | None:
