@@ -9,9 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tests.firmware.local_models import SIGNALS
+from tests.firmware.local_models import SIGNALS, SPECTRA
 from tests.refusals import refused
 from tinykernel.decisions.events import (
+    EventCalibration,
     Stream,
     _DecayedStreams,
     choose_events,
@@ -141,6 +142,21 @@ def test_hits_of_recordings_without_events_are_unknown():
     assert "how many are hit is unknown" in chosen.remarks[-1]
     rows = curve_in_words(evaluate_events(chosen.model, [stream]))
     assert {missed for _, missed, _ in rows} == {"-"}
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (SIGNALS["events"], ""),
+        (SPECTRA["planes"], "--set streaming=on, --set teachers=3, "),
+        (SPECTRA["planes of a stream"], "--set teachers=3, "),
+    ],
+)
+def test_few_hits_name_options_that_the_model_lacks(make, options):
+    """Convolutions may decide more often, and learn from others; kernels may not."""
+    heard = judged([_stream([0] * 80, [[10, 15, 1]])], Events(np.array([0, 5, 5], np.uint32), 0, 0))
+    (remark,) = EventCalibration(make(), heard, 1.0, 1.0, 1.0).remarks
+    assert f"train with {options}a shorter --hop" in remark
 
 
 def test_alarms_of_one_group_cost_more():

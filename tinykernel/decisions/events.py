@@ -191,10 +191,13 @@ class EventCalibration:
         hits = float(self.heard.hit.mean())
         if hits >= _FEW_HITS:
             return self.cautions
-        teachers = "--set teachers=3, " * (self.model.find(Separable) is not None)
+        convolutions, options = self.model.find(Separable), ""
+        if convolutions is not None:
+            options = "--set streaming=on, " * (convolutions.row_strides is None)
+            options += "--set teachers=3, "
         return (
             *self.cautions,
-            f"{100 * hits:.0f} % of the events are hit: train with {teachers}a shorter --hop, more "
+            f"{100 * hits:.0f} % of the events are hit: train with {options}a shorter --hop, more "
             "recordings of the background and of other words, or allow more false alarms",
         )
 
