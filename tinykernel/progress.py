@@ -52,13 +52,9 @@ def observing(observer: Observer | None) -> Iterator[None]:
 
 def report(stage: str, done: int, total: int | None, message: str = "") -> None:
     """Send a `Progress` of these arguments to the observer, if there is one."""
-    _send(Progress(stage, done, total, message))
-
-
-def _send(progress: Progress) -> None:
-    observer = _observer.get()
+    observer, progress = _observer.get(), Progress(stage, done, total, message)
     if observer is not None:
-        _latest.set(progress if progress.stage != PLAN else _latest.get())
+        _latest.set(progress if stage != PLAN else _latest.get())
         observer(progress)
 
 
@@ -78,7 +74,7 @@ def briefly(stage: str) -> Iterator[None]:
     report(stage, 0, None)
     yield
     if before is not None:
-        _send(before)
+        report(before.stage, before.done, before.total, before.message)
 
 
 def steps(stage: str, items: Sequence[_Item]) -> Iterator[_Item]:

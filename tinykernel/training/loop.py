@@ -71,11 +71,7 @@ class Learned(ABC):
     recipe: Any
     rng: np.random.Generator
     targets: NDArray[np.float32]  # (n, n_outputs)
-
-    @cached_property
-    def schedule(self) -> Schedule:
-        """The epochs, as far as they are planned."""
-        return Schedule(self.recipe.epochs)
+    schedule: Schedule  # the epochs, as far as they are planned.
 
     @cached_property
     def _executor(self) -> ThreadPoolExecutor:
