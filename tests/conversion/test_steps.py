@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -36,6 +37,13 @@ STEPS = {
     "unknown": (make_column_transformer((ONE_HOT, [0]), remainder="passthrough"), X, ROWS),
     "ordinal, scaled": (
         make_column_transformer((OrdinalEncoder(), [0, 2]), (StandardScaler(), [3, 1])),
+        X,
+        ROWS,
+    ),
+    "selected, which refuses gaps": (
+        make_column_transformer(
+            (SelectKBest(k=1), [1, 3]), (StandardScaler(), [0]), remainder="passthrough"
+        ),
         X,
         ROWS,
     ),

@@ -152,6 +152,17 @@ class ModelColumns:
             parts.append(self.seen(rows)[place, chosen])
         return np.concatenate(parts) if parts else np.zeros(0)
 
+    def of_gaps(self, column: NDArray[np.intp]) -> NDArray[Any]:
+        """Return what the model sees of missing values; NaN where the steps refuse these."""
+        every, place = np.unique(column, return_inverse=True)
+        try:
+            return self.of_column(every, np.full(every.size, np.nan, np.float32))[place]
+        except ValueError:
+            if every.size < 2:
+                return np.full(column.size, np.nan)
+        halves = np.array_split(every, 2)
+        return np.asarray(np.concatenate([self.of_gaps(half) for half in halves])[place])
+
     def lines(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return slope and offset of each column as a function of its input; else refuse it."""
         for step in self.steps:

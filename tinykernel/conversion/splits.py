@@ -57,7 +57,7 @@ class RawSplits:
         last = columns.last_left(chosen, lambda values: self._below(values, value))
         limit[inner] = self._between_rows(chosen, value, last)[place]
         if self.takes_gaps:
-            gap = columns.of_column(chosen, np.full(chosen.size, np.nan, np.float32))
+            gap = columns.of_gaps(chosen)
             lefts = [
                 np.ones(tree.left.size, bool) if tree.missing_left is None else tree.missing_left
                 for tree in trees
@@ -124,7 +124,7 @@ class RawSplits:
             of = np.full(len(split), column)
             ends = columns.last_left(of, lambda values: values.astype(np.float64) < np.array(split))
             sides = [i % 2 == 1 for i in range(len(split) + 1)]
-            gap = columns.of_column(of[:1], gap) if self.takes_gaps else gap
+            gap = columns.of_gaps(of[:1]) if self.takes_gaps else gap
         else:
             if column not in self._points:
                 self._points[column] = self._values_at_points(column)
