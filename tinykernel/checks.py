@@ -1,6 +1,7 @@
 """Checks of the values that a user gives for parameters."""
 
 import math
+from collections.abc import Hashable
 from numbers import Integral, Real
 
 from tinykernel.errors import OptionError
@@ -8,7 +9,8 @@ from tinykernel.errors import OptionError
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Raise TinykernelError for a parameter, called `name`, that is not one of `choices`."""
-    if not any(value is choice or value == choice for choice in choices):
+    is_one = isinstance(value, Hashable)  # arrays compare to arrays
+    if not (is_one and any(value is choice or value == choice for choice in choices)):
         listed = ", ".join(repr(choice) for choice in choices)
         raise OptionError(f"{name} must be one of {listed}; got {value!r}")
 

@@ -190,7 +190,8 @@ def test_a_coding_is_that_of_the_training_rows(require_tool):
     assert np.isfinite(scores).all()
     refused(DataError, classifier.predict, X.assign(b="x"))
     wrong = X.assign(b="x").to_numpy()
-    refused(DataError, TernaryKernelClassifier().fit, wrong, y, match="give a frame of pandas")
+    for rows in (wrong, wrong.astype(str)):
+        refused(DataError, TernaryKernelClassifier().fit, rows, y, match="give a frame of pandas")
     refused(DataError, TernaryKernelRegressor().fit, X, ["a"] * 60, match="y: holds text")
     watch = NoveltyDetector().fit(X)  # has no coding, so that it takes numbers alone
     for wrong in (X.assign(b="x"), gap):

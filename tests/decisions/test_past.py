@@ -48,6 +48,7 @@ def test_a_constant_past_is_the_unit(level, shift, seed):
         ([1, 2], {"n": 512}, "n: 512; give 2, 4, 8"),
         ([1, 2], {"n": "a"}, "n must be a whole number of at least 2; got 'a'"),
         ([1, 2], {"how": "mean"}, "how must be one of 'over', 'less'; got 'mean'"),
+        ([1, 2], {"how": np.array([1, 2])}, "how must be one of 'over', 'less'; got array"),
         ([[1], [1, 2]], {}, "numbers: rows of unequal lengths"),
         ([0.5, 2], {}, "numbers: float64 of shape"),
         ([65536], {}, "numbers: int64 of shape"),

@@ -35,7 +35,10 @@ DEFAULT_TARGET = "cortex-m4"
 _WAYS = {
     "Input X contains NaN": "fill it; classifiers and regressors take it in arrays and frames of "
     "tables alone, if training rows had some",
-    "could not convert string": "give a frame of pandas or polars, whose text becomes numbers",
+    **dict.fromkeys(
+        ("could not convert string", "dtype='numeric' is not compatible"),
+        "give a frame of pandas or polars, whose text becomes numbers",
+    ),
 }
 _SelfT = TypeVar("_SelfT", bound="KernelEstimator")
 
