@@ -1,11 +1,15 @@
 """The command line with numbers beside windows: columns of recordings, and arrays."""
 
+import io
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.io import wavfile
 
 from tests.cli.tools import failed, run, sets, succeeded
 from tests.training.signals.test_numbers import rows_of
+from tinykernel.data.recordings import streams
 
 QUICK = ("--set", "n_kernels=16", "--quiet")
 
@@ -31,7 +35,7 @@ def recorded(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_column_of_recordings_is_a_number_beside(recorded, tmp_path):
+def test_a_column_of_recordings_is_a_number_beside(recorded, tmp_path, monkeypatch):
     """Later recordings are read the same way, by every command that reads some."""
     model, data = recorded / "m.tkm", recorded / "rec"
     assert "100.00 %" in run("evaluate", model, data).output
@@ -39,6 +43,11 @@ def test_a_column_of_recordings_is_a_number_beside(recorded, tmp_path):
     assert "C and Python agree" in found.output
     assert "also compared: a stream" in found.output
     assert "hot" in run("predict", model, "--stream", data / "hot1.csv").output
+    rows = np.loadtxt(data / "hot1.csv", int, delimiter=",", skiprows=1, usecols=(2, 1))
+    pipe = SimpleNamespace(buffer=io.BytesIO(rows.astype("<i2").tobytes()))
+    monkeypatch.setattr(streams, "sys", SimpleNamespace(stdin=pipe))
+    piped = run("predict", model, "--stream", "-").stdout.split()[2:]
+    assert piped[:2] == run("predict", model, "--stream", data / "hot1.csv").stdout.split()[3:5]
     words = run("inspect", model).output
     assert "1 number beside" in words
     assert "64 x 1 samples and channels and 1 number beside of int16" in words

@@ -174,6 +174,8 @@ def test_a_stream_through_a_pipe(told, tmp_path, monkeypatch):
         (other + samples.tobytes(), "standard input: the file says 8000 Hz, but 2000 Hz is given"),
         (b"RIFF1234WAVE", "standard input: is not a PCM or float WAV file (cut short)"),
         (b"", "standard input: holds no samples"),
+        (b"time_ms,ax,ay\n" + b"0,8297,-1009\n" * 900, "standard input: is neither a .wav nor raw"),
+        (b"fLaC" + bytes(4000), "standard input: is neither a .wav nor raw samples; give the file"),
     ):
         monkeypatch.setattr(streams, "sys", _pipe(content))
         assert fault in failed(*stream, "-")

@@ -14,7 +14,9 @@ from scipy.io import wavfile
 
 from tests import refusals
 from tinykernel.data.recordings import windows
+from tinykernel.data.recordings.files import Reading
 from tinykernel.data.recordings.labels import NamePattern
+from tinykernel.data.recordings.streams import pieces
 from tinykernel.data.splits import split_recordings
 from tinykernel.errors import TinykernelError
 
@@ -463,3 +465,11 @@ def test_a_missing_label_has_two_ways_out(tmp_path) -> None:
     path.write_text("ax,ay\n" + "1,2\n" * 50)
     message = refused(path, 10)
     assert "--label COLUMN, or where they are in the path, as in --name '{label}'; col" in message
+
+
+def test_a_stream_of_other_channels_is_refused(tmp_path) -> None:
+    """Predictions and an emulated board take as many as the model, and name those there."""
+    path, reading = log(tmp_path / "a.csv"), Reading(labels_needed=False)
+    assert next(pieces(path, reading, 2)).track.X.shape == (100, 2)
+    message = refused(path, reading, 3, call=lambda *given: list(pieces(*given)))
+    assert "a.csv: has 2 channels (ax, ay), but the model takes 3; give those of its" in message

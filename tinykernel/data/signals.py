@@ -211,8 +211,8 @@ def cut_for(
     cut = windows(path, **vars(reading) | {"mixed": mixed or reading.mixed})
     if len(cut.channels) != model.input.channels:
         raise ShapeError(
-            f"{cut.source}: has {count(len(cut.channels), 'channel')}, but the model takes "
-            f"{model.input.channels}"
+            f"{cut.source}: has {count(len(cut.channels), 'channel')} ({listed(cut.channels, 9)}), "
+            f"but the model takes {model.input.channels}; give those of its training"
         )
     if cut.y is None:
         return cut

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tinykernel.data.recordings.cutting import first_hole, notes_on, window_labels
 from tinykernel.data.recordings.streams import PIPE, Excerpt, pieces
 from tinykernel.data.signals import as_classes, remembered
-from tinykernel.errors import DataError, ModelError, ShapeError
+from tinykernel.errors import DataError, ModelError
 from tinykernel.model.answers.events import EventState
 from tinykernel.model.integer import IntegerModel
 from tinykernel.text import count, percent
@@ -50,7 +50,7 @@ class StreamDecisions:
 
     def __iter__(self) -> Iterator[Rows]:
         """Yield the decisions of each piece of a recording that has any, a dictionary each."""
-        source = pieces(self.path, self.reading, self.model.input.channels)
+        source = pieces(self.path, self.reading, self.model.input.channels + self.model.n_numbers)
         for _, parts in groupby(source, lambda piece: piece.name):
             yield from self._of_recording(parts)
             self._counts["recordings"] += 1
@@ -90,7 +90,7 @@ class StreamDecisions:
         """Decide along a recording; one shorter than a window is padded, dropped or refused."""
         rest, state, n = _Arrays(), EventState(self.model.n_classes), 0
         for piece in parts:
-            self._check(piece)
+            self._note(piece)
             if piece.begins:
                 rest, state = _Arrays(), EventState(self.model.n_classes)
             rest = {
@@ -121,13 +121,8 @@ class StreamDecisions:
                 f"recording, or than its stretches without a gap; give a longer one"
             )
 
-    def _check(self, piece: Excerpt) -> None:
-        """Refuse other channels than the model takes, and note what is done to sounds."""
-        here, wanted = piece.track.X.shape[1], self.model.input.channels + self.model.n_numbers
-        if here != wanted:
-            raise ShapeError(
-                f"{piece.name}: has {count(here, 'channel')}, but the model takes {wanted}"
-            )
+    def _note(self, piece: Excerpt) -> None:
+        """Note what is done to sounds."""
         table = piece.track.table
         if table.is_sound and not piece.first:
             self._counts["resampled"] += table.own_rate is not None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,8 +16,6 @@ from tinykernel.cli.common.rows import ModelFile, open_model
 from tinykernel.errors import DataError, ModelError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tinykernel.board.emulator import EmulatedBoard
 
 
@@ -76,12 +75,12 @@ def _playing(file: ModelFile, target: str, recording: str) -> Iterator[EmulatedB
     if reading is None or not file.model.hop:
         raise ModelError(f"{file.path}: a recording needs a model of signals with a hop")
 
-    def blocks() -> Iterator[NDArray[Any]]:
-        return (each.track.X for each in pieces(recording, reading, file.model.input.channels))
-
-    rate = next(pieces(recording, reading, file.model.input.channels)).track.rate
+    channels = file.model.input.channels + file.model.n_numbers
+    stream = partial(pieces, recording, reading, channels)
+    rate = next(stream()).track.rate
     if rate is None:
         raise DataError(f"{recording}: has no sampling rate; give one with times or a rate")
     with contextlib.ExitStack() as stack:
         board = stack.enter_context(emulated_board(file.model, target))
-        yield stack.enter_context(streamed(board, file.model, blocks, rate))
+        sensor = streamed(board, file.model, lambda: (each.track.X for each in stream()), rate)
+        yield stack.enter_context(sensor)

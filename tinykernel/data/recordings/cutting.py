@@ -327,6 +327,6 @@ def first_hole(track: Track, start: int) -> str:
         cell = "value"
         name = next(name for name in track.channels if np.isnan(columns[name][row]))
     return (
-        f"{track.table.place(row, name)}: the {cell} is missing inside a window; fill it, or leave "
-        "such windows out with --missing drop"
+        f"{track.table.place(row, name)}: the {cell} is missing inside a window; fill it, or train "
+        "with --missing drop, which ignores such windows"
     )

@@ -279,7 +279,7 @@ def _from_npz(path: Path, reading: Reading) -> Columns:
     if X.ndim != 2 or X.dtype.kind not in "biuf" or not X.size:
         raise ShapeError(
             f"{path}: X has shape {X.shape} and type {X.dtype}; it must hold numbers of shape "
-            "(samples, channels); windows that are cut already take --window-shape, not --window"
+            "(samples, channels); to train on windows that are cut already, take --window-shape"
         )
     y = _one_a_row(path, arrays, reading.label, lower.get("y"), len(X))
     if y is None and reading.labels_needed:

@@ -1,6 +1,7 @@
 """Recordings in pieces: long ones take little memory, and a pipe need not end."""
 
 import os
+import string
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,10 +16,13 @@ from tinykernel.data.recordings.labels import NO_SPAN, Span, background_among
 from tinykernel.data.recordings.reading import find_all
 from tinykernel.data.recordings.tracks import Track, alike, read_tracks
 from tinykernel.data.recordings.wav import Sound, open_wav
+from tinykernel.errors import FormatError, ShapeError
+from tinykernel.text import count, listed
 
 #: Instead of the name of a file: standard input.
 PIPE = "-"
 _RAW = np.dtype("<i2")
+_TEXT, _OTHER_FILES = set(string.printable.encode()), (b"PK\3\4", b"fLaC", b"OggS", b"PAR1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +39,24 @@ class Excerpt:
 def pieces(path: str | os.PathLike[str], reading: Reading, channels: int) -> Iterator[Excerpt]:
     """Yield the samples of recordings, sounds as they are read; see `windows`.
 
+    Recordings of more or fewer channels, with the numbers beside, are refused.
     A sound of another rate, or that is no .wav, is read as a whole. `PIPE` stands for a .wav, or
-    int16 samples of so many channels, least byte first, at standard input.
+    int16 samples, least byte first, at standard input.
     """
+    for piece in _pieces(path, reading, channels):
+        here = piece.track.channels
+        if len(here) != channels:
+            raise ShapeError(
+                f"{piece.name}: has {count(len(here), 'channel')} ({listed(here, 9)}), but the "
+                f"model takes {channels}; give those of its training"
+            )
+        yield piece
+
+
+def _pieces(path: str | os.PathLike[str], reading: Reading, channels: int) -> Iterator[Excerpt]:
     if path == PIPE:
         table, sound = _of_pipe(sys.stdin.buffer, reading, channels)
-        yield from _of_sound("standard input", table, sound, reading)
+        yield from _of_sound("standard input", table, sound, replace(reading, drop=(), time=None))
         return
     files, names, _ = find_all(path)
     for file, name in zip(files, names, strict=True):
@@ -56,13 +72,24 @@ def pieces(path: str | os.PathLike[str], reading: Reading, channels: int) -> Ite
 
 
 def _of_pipe(file: IO[bytes], reading: Reading, channels: int) -> tuple[Columns, Sound]:
-    """Read a header, where there is one."""
-    name, begin = Path("standard input"), file.read(4)
+    """Read a header, where there is one; raw samples have the columns of the training, in order."""
+    name, begin, names = Path("standard input"), file.read(4), list[str]()
     if begin in (b"RIFF", b"RIFX"):
         sound = open_wav(name, file, begin)
     else:
+        begin += file.read(60)
+        # Raw samples of a narrow range have printable bytes, too, but few different upper ones.
+        is_text = not set(begin) - _TEXT and len(set(begin[1::2])) > 3
+        if is_text or begin.startswith(_OTHER_FILES):
+            raise FormatError(f"{name}: is neither a .wav nor raw samples; give the file's name")
+        names = [*(reading.inputs or ()), *reading.beside]
         sound = Sound(name, file, reading.rate or 0.0, channels, _RAW, begin=begin)
-    none = {f"channel {i + 1}": np.zeros(0, np.int16) for i in range(sound.channels)}
+    names = (
+        names
+        if len(names) == sound.channels
+        else [f"channel {i + 1}" for i in range(sound.channels)]
+    )
+    none = dict.fromkeys(names, np.zeros(0, np.int16))
     return Columns(name, none, rate=sound.rate or None, keeps_type=True, is_sound=True), sound
 
 
