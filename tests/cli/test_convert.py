@@ -77,3 +77,20 @@ def test_other_files_are_refused(file, message, tmp_path):
     assert result.exit_code == 2 or result.exit_code == 1
     assert message in result.stderr
     assert not (tmp_path / "m.tkm").exists()
+
+
+def test_a_damaged_file_of_trees_is_one_line(tmp_path, require_tool):
+    """LightGBM would end the process where it reads trees in threads, or read fewer trees."""
+    model = require_tool("lightgbm").LGBMClassifier(n_estimators=9, n_jobs=2, verbose=-1)
+    X, y = load_wine(return_X_y=True)
+    text, path = model.fit(X, y).booster_.model_to_string(), tmp_path / "m.txt"
+    place = text.index("Tree=7")
+    for damaged, message in (
+        (text[: len(text) // 2], "its trees have no end"),
+        (text[:place] + text[place + 40 :], "7 of 27 trees are left"),
+        (text[: place + 300] + text[place + 340 :], ""),
+    ):
+        path.write_text(damaged)
+        line = run("convert", path, "-o", tmp_path / "m.tkm").stderr.splitlines()[-1]
+        assert "m.txt: lightgbm cannot read it: " in line
+        assert message in line

@@ -1,5 +1,6 @@
 """Model files of other libraries, read by these."""
 
+import re
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +35,8 @@ def read_model(path: Path) -> Any:
     if library == "onnx":
         return import_module("tinykernel.conversion.networks.onnx").of_onnx(path)
     try:
+        if library == "lightgbm":
+            return _of_lightgbm(path.read_text(encoding="utf-8"))
         if library != "skops":
             return import_module(library).Booster(model_file=str(path))
         skops = import_module("skops.io")
@@ -51,3 +54,16 @@ def input_names(model: Any) -> tuple[str, ...]:
         if names is not None:
             return tuple(map(str, names() if callable(names) else names))
     return ()
+
+
+def _of_lightgbm(text: str) -> Any:
+    """Read a model as text; a ValueError says that trees are missing."""
+    if re.search(r"\n(end of trees|feature.importances:)", text) is None:
+        raise ValueError("its trees have no end")
+    # With their sizes, trees are read in threads, where a fault ends the process.
+    sizes = "".join(re.findall(r"\ntree_sizes=(.*)", text)).split()
+    rest = re.sub(r"\ntree_sizes=.*", "", text)
+    booster = import_module("lightgbm").Booster(model_str=rest)
+    if sizes and booster.num_trees() != len(sizes):
+        raise ValueError(f"{booster.num_trees()} of {len(sizes)} trees are left")
+    return booster
