@@ -183,6 +183,6 @@ def memory(c):
     sizes = {"scratch": stream + total["state"] - total["stream"]}
     if c.streams:
         sizes["stream_scratch"] = stream
-    if c("STAGES") > 1:
+    if c.streams and c("STAGES") > 1:
         sizes["state"] = total["state"] + events(c)
     return sizes

@@ -29,7 +29,7 @@ _OLD_PROCESSOR = {"NUMBA_CPU_NAME": "nehalem", "NUMBA_CPU_FEATURES": "", **_OLD_
 _EXACT = {
     *("range", "slice", "min", "max", "minimum", "maximum", "abs", "int", "int16", "int32"),
     *("int64", "uint8", "uint32", "uint64", "float32", "float64", "sqrt", "floor", "rint"),
-    *("empty", "zeros", "empty_like", "zeros_like", "full", "eye", "arange", "diag", "triu"),
+    *("empty", "zeros", "empty_like", "zeros_like", "full", "eye", "arange", "diag"),
     *("ascontiguousarray", "astype", "copy", "reshape", "view"),
 }
 _TRAININGS = """

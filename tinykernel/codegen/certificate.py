@@ -44,7 +44,7 @@ def certificate(model: IntegerModel) -> bytes:
     memory = {"scratch": packed.scratch_words}  # words, as the header says
     if stored.hop or stored.stages[0].GIVES == "image":
         memory["stream_scratch"] = packed.stream_words
-    memory |= {"state": packed.state_words} if packed.state_words else {}
+        memory |= {"state": packed.state_words} if packed.state_words else {}
     content = {
         "format": "tinykernel-proof",
         "version": 3,
