@@ -10,8 +10,16 @@ from tests.training.signals.test_planes import OPTIONS, SOUND
 from tests.training.signals.test_training import chirps
 from tinykernel import Classifier, Regressor, progress, train
 from tinykernel.codegen.description import consists_of
+from tinykernel.training.augment import Augmentation
 from tinykernel.training.images.separable import SeparablePlan
-from tinykernel.training.signals.ensemble import Succession, copies_for, mixed, taught_plan
+from tinykernel.training.signals.ensemble import (
+    AT_ONCE,
+    Succession,
+    copies_for,
+    mixed,
+    taught_plan,
+    varied_copies,
+)
 
 SHORT = SOUND | OPTIONS | {"n_channels": 8, "epochs": 6}
 
@@ -26,6 +34,13 @@ def test_mixed_spectra_are_mostly_their_own(seed, n):
     for plane, result in zip(planes.astype(int), mixed(planes, others, rng), strict=True):
         between = ((w * plane + (256 - w) * wide + 128) // 256 for w in range(128, 257))
         assert any((each == result).all(axis=(1, 2)).any() for each in between)
+
+
+def test_copies_follow_the_windows_in_any_number():
+    """Many are varied part by part, which takes less memory; a part is mixed within itself."""
+    planes = np.repeat(np.uint8([9, 90, 200]), [AT_ONCE, AT_ONCE, 1])[:, None, None]
+    copies = varied_copies(planes, Augmentation(), 2, np.random.default_rng(0))
+    assert copies.tolist() == [*planes.tolist()] * 2
 
 
 @given(epochs=st.integers(1, 300), n=st.integers(1, 1 << 18))

@@ -24,6 +24,8 @@ from tinykernel.training.signals.planes import PlaneLearner, varied
 # Copies of each window, fewer of very many windows, which are kept in memory; and passes through
 # them, unless each has one copy.
 _COPIES, _MOST_WINDOWS, _FEWEST_PASSES = 16, 1 << 16, 8
+#: Windows that are varied at once, which takes 48 times their bytes.
+AT_ONCE = 4096
 # How much longer the model learns than each teacher, in windows.
 LONGER = 3.0
 _WHOLE = 256  # of a window that is not mixed.
@@ -39,16 +41,24 @@ def lesson(
     """Return varied copies of spectra, with the mean answers of teachers in place of labels."""
     rng, planes = np.random.default_rng([seed, 6]), rows.inputs[:, 0]
     copies = copies_for(epochs, len(planes))
-    inputs = np.concatenate(
-        [
-            mixed(varied(planes, augmentation, rng), varied(planes, augmentation, rng), rng)
-            for _ in range(copies)
-        ]
-    )[:, np.newaxis]
+    inputs = varied_copies(planes, augmentation, copies, rng)[:, np.newaxis]
     decisions = [teacher.decide(teacher.features(inputs)) for teacher in teachers]
     answers = _answers(np.mean(decisions, axis=0, dtype=np.float64), teachers[0].plan)
     weight = np.tile(rows.weight, copies)
     return replace(rows, inputs=inputs, targets=answers, weight=weight, groups=None)
+
+
+def varied_copies(
+    planes: NDArray[np.uint8], augmentation: Augmentation, n: int, rng: np.random.Generator
+) -> NDArray[np.uint8]:
+    """Return n varied copies of all spectra, one after the other, each mixed with another."""
+    parts = np.split(planes, range(AT_ONCE, len(planes), AT_ONCE)) * n
+    return np.concatenate(
+        [
+            mixed(varied(part, augmentation, rng), varied(part, augmentation, rng), rng)
+            for part in parts
+        ]
+    )
 
 
 def copies_for(epochs: int, n_windows: int) -> int:
