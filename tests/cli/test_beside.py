@@ -81,7 +81,11 @@ def test_an_array_beside_windows(tmp_path):
     np.savez(file, X=windows, y=y, beside=numbers + 0.5)
     assert "does not fit int16, the type of X" in failed("train", file, *shape, *given)
     np.savez(file, X=windows, y=y, beside=numbers[:9])
-    assert "beside has shape (9, 2) for 240 rows" in failed("train", file, *shape, *given)
+    assert "beside has shape (9, 2) for X of shape (240, 64, 1); give a row" in failed(
+        "train", file, *shape, *given
+    )
+    np.savez(file, X=windows, y=y, beside=numbers.astype(str))
+    assert "values of type <U6; give numbers" in failed("train", file, *shape, *given)
 
 
 def test_numbers_beside_a_folder_of_sounds_are_refused(tmp_path):

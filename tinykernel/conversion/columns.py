@@ -220,7 +220,7 @@ def lacking_rows(kind: str) -> DataError:
     """Return the error of a model of that name without rows."""
     return DataError(
         f"convert: a {kind} needs X, rows with the ranges of its inputs: "
-        "tinykernel.convert(model, X)"
+        "tinykernel.convert(model, X), or convert --data FILE"
     )
 
 

@@ -145,7 +145,9 @@ def convert(
     converted = _converted(module, last, columns)
     if budget is not None:
         if X is None:
-            raise OptionError("convert: a budget needs X, rows that say what each step costs")
+            raise OptionError(
+                "convert: a budget needs X (--data), rows that show what each step costs"
+            )
         converted = _within(module, model, last, columns, budget, target, X)
     if names is not None:
         converted = replace(converted, feature_names=tuple(map(str, names)))

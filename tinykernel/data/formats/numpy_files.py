@@ -134,10 +134,10 @@ def _npz_parts(path: Path, archive: Any, selection: Selection, in_pieces: bool) 
 def _with_numbers(path: Path, X: Any, beside: NDArray[Any]) -> NDArray[Any]:
     """Append the numbers beside windows to their rows, in the type of these."""
     problem = ""
-    if X.ndim < 2 or beside.dtype.kind not in "biuf":
-        problem = "beside takes numbers; put them into X"
-    elif beside.shape[:1] != X.shape[:1] or beside.ndim > 2:
-        problem = f"beside has shape {beside.shape} for {len(X)} rows of X"
+    if beside.dtype.kind not in "biuf":
+        problem = f"beside holds values of type {beside.dtype}; give numbers"
+    elif beside.shape[:1] != X.shape[:1] or beside.ndim > 2 or X.ndim < 2:
+        problem = f"beside has shape {beside.shape} for X of shape {X.shape}; give a row per window"
     else:
         with np.errstate(invalid="ignore"):
             same = np.array_equal(beside.astype(X.dtype), beside) or X.dtype.kind == "f"
