@@ -73,7 +73,7 @@ def _playing(file: ModelFile, target: str, recording: str) -> Iterator[EmulatedB
 
     reading = remembered(file.about, file.model)
     if reading is None or not file.model.hop:
-        raise ModelError(f"{file.path}: a recording needs a model of signals with a hop")
+        raise ModelError(f"{file.path}: a recording needs a model of signals, trained with --hop")
 
     channels = file.model.input.channels + file.model.n_numbers
     stream = partial(pieces, recording, reading, channels)
