@@ -95,8 +95,7 @@ def _family(kind: str) -> str:
     return kind.removeprefix("float ").split()[0].rstrip(",")
 
 
-@pytest.mark.sharp
-@pytest.mark.parametrize("target", ["host", pytest.param("cortex-m4", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("target", [pytest.param("host", marks=pytest.mark.sharp), "cortex-m4"])
 @pytest.mark.parametrize("family", sorted(set(map(_family, EVERY))))
 def test_every_kind_of_model_by_zig(require_tool, tmp_path: Path, family: str, target: str) -> None:
     """What anybody can install builds each kind of model, and its scores are those of Python."""
