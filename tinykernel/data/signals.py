@@ -25,6 +25,7 @@ from tinykernel.data.recordings.labels import (
     backgrounds_among,
     is_background,
 )
+from tinykernel.data.recordings.tracks import check_channels
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.errors import DataError, FormatError, ModelError, ShapeError, TinykernelError
 from tinykernel.text import count, listed, visible
@@ -209,11 +210,7 @@ def cut_for(
             "the model has no hop, so it takes windows, not recordings; train it with --hop"
         )
     cut = windows(path, **vars(reading) | {"mixed": mixed or reading.mixed})
-    if len(cut.channels) != model.input.channels:
-        raise ShapeError(
-            f"{cut.source}: has {count(len(cut.channels), 'channel')} ({listed(cut.channels, 9)}), "
-            f"but the model takes {model.input.channels}; give those of its training"
-        )
+    check_channels(cut.source, cut.channels, model.input.channels)
     if cut.y is None:
         return cut
     labels, of_window = np.unique(cut.y, return_inverse=True)

@@ -66,7 +66,7 @@ def windows(
     window, hop : str or int
         Length of a window and distance to the next: ``"2.56s"``, ``"2560ms"``, or samples as
         ``128`` or ``"128"``. The hop is half a window if not given; of sounds that are no longer
-        than a window about 0.1 s.
+        than a window at most 0.1 s.
     label : str, optional
         The column or array of labels; if not given the one that is called label, target, class or
         y. Where labels are not needed, a file may be without it.

@@ -14,10 +14,9 @@ from tinykernel.data.recordings.cutting import segments_of
 from tinykernel.data.recordings.files import Columns, Reading, of_all, read_recording
 from tinykernel.data.recordings.labels import NO_SPAN, Span, background_among
 from tinykernel.data.recordings.reading import find_all
-from tinykernel.data.recordings.tracks import Track, alike, read_tracks
+from tinykernel.data.recordings.tracks import Track, alike, check_channels, read_tracks
 from tinykernel.data.recordings.wav import Sound, open_wav
-from tinykernel.errors import FormatError, ShapeError
-from tinykernel.text import count, listed
+from tinykernel.errors import FormatError
 
 #: Instead of the name of a file: standard input.
 PIPE = "-"
@@ -44,12 +43,7 @@ def pieces(path: str | os.PathLike[str], reading: Reading, channels: int) -> Ite
     int16 samples, least byte first, at standard input.
     """
     for piece in _pieces(path, reading, channels):
-        here = piece.track.channels
-        if len(here) != channels:
-            raise ShapeError(
-                f"{piece.name}: has {count(len(here), 'channel')} ({listed(here, 9)}), but the "
-                f"model takes {channels}; give those of its training"
-            )
+        check_channels(piece.name, piece.track.channels, channels)
         yield piece
 
 
@@ -84,11 +78,8 @@ def _of_pipe(file: IO[bytes], reading: Reading, channels: int) -> tuple[Columns,
             raise FormatError(f"{name}: is neither a .wav nor raw samples; give the file's name")
         names = [*(reading.inputs or ()), *reading.beside]
         sound = Sound(name, file, reading.rate or 0.0, channels, _RAW, begin=begin)
-    names = (
-        names
-        if len(names) == sound.channels
-        else [f"channel {i + 1}" for i in range(sound.channels)]
-    )
+    if len(names) != sound.channels:
+        names = [f"channel {i + 1}" for i in range(sound.channels)]
     none = dict.fromkeys(names, np.zeros(0, np.int16))
     return Columns(name, none, rate=sound.rate or None, keeps_type=True, is_sound=True), sound
 

@@ -12,8 +12,8 @@ from tinykernel.data import columns as kinds
 from tinykernel.data.formats.delimited import text_labels
 from tinykernel.data.formats.tables import those_there
 from tinykernel.data.recordings.files import NO_LABEL, Columns, Reading
-from tinykernel.errors import DataError
-from tinykernel.text import listed
+from tinykernel.errors import DataError, ShapeError
+from tinykernel.text import count, listed
 
 _RATE_TOLERANCE = 0.02
 _LARGEST = float(np.finfo(np.float32).max)
@@ -71,6 +71,15 @@ def read_tracks(
         _refuse_counters(tracks)
     _give_type(tracks)
     return tracks
+
+
+def check_channels(source: str, channels: Sequence[str], n: int) -> None:
+    """Check that recordings have the channels that a model takes, and its numbers beside."""
+    if len(channels) != n:
+        raise ShapeError(
+            f"{source}: has {count(len(channels), 'channel')} ({listed(channels, 9)}), but the "
+            f"model takes {n}; give those of its training"
+        )
 
 
 def _refuse_lacking(table: Columns, names: Iterable[str], among: Collection[str], use: str) -> None:
