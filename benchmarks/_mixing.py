@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.hadamard import fwht, fwht_halving
-from tinykernel.training.components.learner import Learner
-from tinykernel.training.inputs import SharedTransform
+from tinykernel.base.hadamard import fwht, fwht_halving
+from tinykernel.learn.components.learner import Learner
+from tinykernel.learn.inputs import SharedTransform
 
 __all__ = ["Guided", "Places"]
 

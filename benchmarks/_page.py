@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jinja2
 
-from tinykernel.files import write_bytes_atomically
+from tinykernel.base.files import write_bytes_atomically
 
 __all__ = ["draw_dots", "page_arguments", "print_page", "print_section", "rendered", "templates"]
 

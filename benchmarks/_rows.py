@@ -7,7 +7,7 @@ from typing import Any
 
 from _page import page_arguments, print_page
 
-from tinykernel.files import write_bytes_atomically
+from tinykernel.base.files import write_bytes_atomically
 
 __all__ = ["FinishedRows", "measure_sets"]
 

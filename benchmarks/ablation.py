@@ -22,18 +22,23 @@ from _page import page_arguments, print_page, rendered
 from _rows import FinishedRows
 from sklearn.model_selection import train_test_split
 
-from tinykernel.data.formats.tables import Selection
+from tinykernel.base.hadamard import padded_dimension
 from tinykernel.data.load import load_data
-from tinykernel.hadamard import padded_dimension
-from tinykernel.model.proof import choose_schedules
-from tinykernel.training.components.learner import Learner, MixedRows
-from tinykernel.training.components.windows import Arithmetic
-from tinykernel.training.folds import trial_folds
-from tinykernel.training.inputs import SharedTransform, choose_scaling, draw_transform
-from tinykernel.training.layouts import components_within, layout_of
-from tinykernel.training.loss import Truth
-from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.trainset import TrainSet, prepare
+from tinykernel.data.tables import Selection
+from tinykernel.learn.components.learner import Learner, MixedRows
+from tinykernel.learn.components.passes import Arithmetic
+from tinykernel.learn.folds import trial_folds
+from tinykernel.learn.inputs import (
+    SharedTransform,
+    choose_scaling,
+    components_within,
+    draw_transform,
+    layout_of,
+)
+from tinykernel.learn.loss import Truth
+from tinykernel.learn.recipe import Recipe
+from tinykernel.learn.trainset import TrainSet, prepare
+from tinykernel.pieces.proof import choose_schedules
 
 #: Bytes of tables: G, windows and weights.
 BYTES = 800

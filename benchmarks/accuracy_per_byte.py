@@ -51,9 +51,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import tinykernel
-from tinykernel.codegen.description import consists_of
-from tinykernel.evaluation import accuracy_interval
-from tinykernel.files import write_bytes_atomically
+from tinykernel.base.files import write_bytes_atomically
+from tinykernel.compile.enums import consists_of
+from tinykernel.judge.figures import accuracy_interval
 
 _AT_ONCE = 5000
 

@@ -22,12 +22,12 @@ from sklearn.datasets import make_classification
 from tables import BALANCED, VALUES, rows_of
 from tables import SETS as TABLES
 
-from tinykernel import progress
-from tinykernel.budget import TrainResult, train
-from tinykernel.errors import TinykernelError
-from tinykernel.model.readouts.trees import Trees
-from tinykernel.model.stages.components import Components
-from tinykernel.training.choice import standard_error
+from tinykernel.base import progress
+from tinykernel.base.errors import TinykernelError
+from tinykernel.kinds.train.fitting import TrainResult, train
+from tinykernel.learn.choice import standard_error
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.trees.spec import Trees
 
 #: Rows, inputs, informative inputs, classes and separation of sets of scikit-learn.
 MADE = {"made 3": (2000, 20, 8, 3, 1.0), "made 5": (4000, 30, 12, 5, 1.2)}

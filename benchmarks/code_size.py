@@ -1,4 +1,4 @@
-"""Measure the code of many models on every core and write tinykernel/measure/code_sizes.json.
+"""Measure the code of many models on every core and write tinykernel/run/code_sizes.json.
 
 Run it again whenever the runtime in firmware/ changes::
 
@@ -30,20 +30,20 @@ from tests.random_fronts import local_model, offset_model, random_beside, random
 from tests.random_models import changed, one_class, random_model, tree_model, with_linear
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
-from tinykernel.build.toolchains import find_toolchain
-from tinykernel.codegen.plan import pack
-from tinykernel.codegen.sources import runtime_files
-from tinykernel.codegen.targets import TARGETS
-from tinykernel.compilers import Toolchain
-from tinykernel.errors import TinykernelError
-from tinykernel.files import write_bytes_atomically
-from tinykernel.measure.estimate import SIZES, code_properties
-from tinykernel.measure.footprint import measure_footprint
-from tinykernel.measure.instructions import SAME
-from tinykernel.model import IntegerModel
-from tinykernel.model.answers.decision import Decision
-from tinykernel.model.stages import Components, Scale
-from tinykernel.model.stages.spectrum import LENGTHS
+from tinykernel.base.errors import TinykernelError
+from tinykernel.base.files import write_bytes_atomically
+from tinykernel.compile.compilers import Toolchain
+from tinykernel.compile.plan import pack
+from tinykernel.compile.sources import runtime_files
+from tinykernel.compile.targets import TARGETS
+from tinykernel.model.answers import Decision
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.scale.spec import Scale
+from tinykernel.pieces.spectrum.spec import LENGTHS
+from tinykernel.run.estimate import SAME, SIZES, code_properties
+from tinykernel.run.footprint import measure_footprint
+from tinykernel.run.toolchains import find_toolchain
 
 RAW = ("float32", "float32", "uint8", "int8", "uint16", "int16", "int32")
 #: Ridge penalty, in squared bytes of one property.

@@ -27,9 +27,9 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from tinykernel.conversion import convert
-from tinykernel.measure.bench import bench
-from tinykernel.measure.report import report
+from tinykernel.conversion.models import convert
+from tinykernel.run.bench import bench
+from tinykernel.run.report import report
 
 SETS = {"digits": load_digits, "cancer": load_breast_cancer, "wine": load_wine}
 MODELS: dict[str, Any] = {

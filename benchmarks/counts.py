@@ -59,7 +59,7 @@ def options_by_command() -> dict[str, int]:
     """Count the options that ``--help`` of each command shows."""
     from typer.main import get_command
 
-    from tinykernel.cli import app
+    from tinykernel.face import app
 
     commands: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
     return {

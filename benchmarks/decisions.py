@@ -20,17 +20,17 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 
 import tinykernel
-from tinykernel.build.toolchains import find_toolchain
-from tinykernel.codegen.targets import find_target
-from tinykernel.data.formats.tables import Selection
+from tinykernel.base.errors import TinykernelError
+from tinykernel.compile.targets import find_target
 from tinykernel.data.load import load_data
-from tinykernel.decisions.confidence import calibration_error
-from tinykernel.decisions.figures import error_by_coverage
-from tinykernel.errors import TinykernelError
-from tinykernel.evaluation import accuracy_interval
-from tinykernel.measure.footprint import measure_footprint
-from tinykernel.model.answers.decision import margins, softmax
-from tinykernel.reporting.facts import coverage_of
+from tinykernel.data.tables import Selection
+from tinykernel.face.pages.page import coverage_of
+from tinykernel.judge.decisions import error_by_coverage
+from tinykernel.judge.figures import accuracy_interval
+from tinykernel.learn.confidence import calibration_error
+from tinykernel.model.answers import margins, softmax
+from tinykernel.run.footprint import measure_footprint
+from tinykernel.run.toolchains import find_toolchain
 
 TARGETS = ("cortex-m0", "cortex-m4", "esp32c3")
 WISHES: dict[str, tuple[dict[str, Any], ...]] = {

@@ -21,12 +21,11 @@ from _page import page_arguments, print_page, rendered
 from sounds import RATE, WINDOW, load
 
 from tinykernel import IntegerModel, train, verify
-from tinykernel.build.toolchains import find_toolchain
-from tinykernel.codegen.targets import find_target
-from tinykernel.data.recordings.labels import Span
-from tinykernel.data.recordings.spans import Recording, Recordings, join_clips
-from tinykernel.decisions.events import choose_events, judged
-from tinykernel.evaluation.events import evaluate_events, streams_of
+from tinykernel.compile.targets import find_target
+from tinykernel.data.labels import Recording, Recordings, Span, join_clips
+from tinykernel.judge.event_rules import choose_events, judged
+from tinykernel.judge.events import evaluate_events, streams_of
+from tinykernel.run.toolchains import find_toolchain
 
 BACKGROUND = ("silence", "unknown")
 RATES_PROMISED = (1.0, 0.2)

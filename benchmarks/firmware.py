@@ -18,22 +18,22 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from tinykernel.build.parity import verify
-from tinykernel.codegen.targets import TARGETS
-from tinykernel.hadamard import padded_dimension
-from tinykernel.kinds import Problem
+from tinykernel.base.hadamard import padded_dimension
+from tinykernel.compile.targets import TARGETS
 from tinykernel.kinds.components import ComponentsKind
-from tinykernel.measure.bench import BenchResult, bench
-from tinykernel.measure.report import Report, report
-from tinykernel.model import IntegerModel, choose_schedules
-from tinykernel.model.permutation import Permutation
-from tinykernel.model.quantization.outputs import Sums, kernel_model
-from tinykernel.model.quantization.phases import QuantizedWindows, Stored
-from tinykernel.model.quantization.scale import quantize_scaler
-from tinykernel.model.stages.components import Components
-from tinykernel.training.inputs import fit_level_scaling
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.trainset import prepare
+from tinykernel.kinds.problem import Problem
+from tinykernel.learn.inputs import fit_level_scaling
+from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.trainset import prepare
+from tinykernel.model.fixed import QuantizedWindows, Stored, Sums, kernel_model
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.scale import quantize_scaler
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.fastfood import Permutation
+from tinykernel.pieces.proof import choose_schedules
+from tinykernel.run.bench import BenchResult, bench
+from tinykernel.run.parity import verify
+from tinykernel.run.report import Report, report
 
 # Most instructions per component at p = 4096, d = 1024, 10 classes: what must hold, and the goal.
 LIMITS = {

@@ -1,4 +1,4 @@
-"""Count the instructions of many models and write tinykernel/measure/instruction_counts.json.
+"""Count the instructions of many models and write tinykernel/run/instruction_counts.json.
 
 Run it again whenever the runtime in firmware/ becomes faster or slower::
 
@@ -34,15 +34,15 @@ from tests.frames import frame_model
 from tests.random_fronts import local_model, random_signal_stage
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
-from tinykernel.codegen.projects import generated_inputs
-from tinykernel.codegen.targets import TARGETS
-from tinykernel.errors import LinkError
-from tinykernel.files import write_bytes_atomically
-from tinykernel.measure.bench import bench
-from tinykernel.measure.instructions import PRICES, SAME, work_of
-from tinykernel.model import IntegerModel
-from tinykernel.model.readouts.trees import Trees
-from tinykernel.model.stages.frame import FORMATS, Frame
+from tinykernel.base.errors import LinkError
+from tinykernel.base.files import write_bytes_atomically
+from tinykernel.compile.projects import generated_inputs
+from tinykernel.compile.targets import TARGETS
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.frame.spec import FORMATS, Frame
+from tinykernel.pieces.trees.spec import Trees
+from tinykernel.run.bench import bench
+from tinykernel.run.estimate import PRICES, SAME, work_of
 
 Rows = list[tuple[IntegerModel, dict[str, int]]]
 

@@ -14,14 +14,11 @@ from _page import page_arguments, print_page, rendered
 from numpy.typing import NDArray
 
 from tinykernel import NoveltyDetector
-from tinykernel.decisions.confidence import confidence_table, fit_temperature
-from tinykernel.decisions.novelty import alarms
-from tinykernel.decisions.shares import effective_rows
-from tinykernel.decisions.thresholds import Ranking
-from tinykernel.errors import TinykernelError
-from tinykernel.evaluation import accuracy_interval
-from tinykernel.evaluation.figures import compare_values
-from tinykernel.model.answers.decision import margins, softmax
+from tinykernel.base.errors import TinykernelError
+from tinykernel.judge.figures import accuracy_interval, compare_values
+from tinykernel.learn.confidence import Ranking, confidence_table, effective_rows, fit_temperature
+from tinykernel.learn.novelty import alarms
+from tinykernel.model.answers import margins, softmax
 
 #: A figure, and its interval.
 Covered = tuple[float, tuple[float, float] | None]

@@ -22,9 +22,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 import tinykernel
-from tinykernel.codegen.description import consists_of
-from tinykernel.data.formats.tables import Selection
+from tinykernel.compile.enums import consists_of
 from tinykernel.data.load import load_data
+from tinykernel.data.tables import Selection
 
 #: Budget, number of splits, and what is judged.
 SETS = {

@@ -24,7 +24,7 @@ from _environment import describe_machine
 from _page import page_arguments, rendered
 from _rows import FinishedRows
 
-from tinykernel.files import write_bytes_atomically
+from tinykernel.base.files import write_bytes_atomically
 
 BUDGETS = ("4KB", "8KB", "30KB")
 SETS = ("covtype", "100000:int16", "1000000:int16", "4000000:int16", "10000000:float32")

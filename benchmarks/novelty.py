@@ -23,15 +23,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 import tinykernel
-from tinykernel.build.toolchains import find_toolchain
-from tinykernel.codegen.targets import find_target
-from tinykernel.data.formats.tables import Selection
+from tinykernel.base.errors import TinykernelError
+from tinykernel.compile.targets import find_target
 from tinykernel.data.load import load_data
-from tinykernel.decisions.novelty import fit_novelty, fit_prototypes
-from tinykernel.errors import TinykernelError
-from tinykernel.measure.footprint import measure_footprint
-from tinykernel.model.answers.decision import margins
-from tinykernel.model.readouts.prototypes import distances
+from tinykernel.data.tables import Selection
+from tinykernel.learn.novelty import fit_novelty, fit_prototypes
+from tinykernel.model.answers import margins
+from tinykernel.pieces.prototypes.spec import distances
+from tinykernel.run.footprint import measure_footprint
+from tinykernel.run.toolchains import find_toolchain
 
 TARGETS = ("cortex-m0", "cortex-m4", "esp32c3")
 FALSE_ALARMS = 0.02

@@ -17,12 +17,12 @@ from sklearn.covariance import LedoitWolf
 from sklearn.metrics import roc_auc_score
 
 import tinykernel
-from tinykernel.build.toolchains import find_toolchain
-from tinykernel.codegen.targets import find_target
-from tinykernel.errors import TinykernelError
-from tinykernel.estimator import NoveltyDetector, calibrate_one_class
-from tinykernel.measure.footprint import measure_footprint
-from tinykernel.model.readouts.prototypes import Prototypes
+from tinykernel.base.errors import TinykernelError
+from tinykernel.compile.targets import find_target
+from tinykernel.kinds.estimators.oneclass import NoveltyDetector, calibrate_one_class
+from tinykernel.pieces.prototypes.spec import Prototypes
+from tinykernel.run.footprint import measure_footprint
+from tinykernel.run.toolchains import find_toolchain
 
 _DETECTORS = ("IsolationForest", "OneClassSVM", "Mahalanobis")
 

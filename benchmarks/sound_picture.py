@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from tinykernel import load
-from tinykernel.data.recordings.wav import read_wav
-from tinykernel.model import as_integer_model
-from tinykernel.model.stages.spectrum import Spectrum
+from tinykernel.data.wav import read_wav
+from tinykernel.model.pipelines import as_integer_model
+from tinykernel.pieces.spectrum.spec import Spectrum
 
 _BLUE, _GREY = "#4e79a7", "#bbbbbb"
 

@@ -29,9 +29,12 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GroupKFold
 
 from tinykernel import relative, train
-from tinykernel.files import write_bytes_atomically
-from tinykernel.measure.report import report
-from tinykernel.model.stages import Kernels, Offset, Separable, Spectrum
+from tinykernel.base.files import write_bytes_atomically
+from tinykernel.pieces.kernels.spec import Kernels
+from tinykernel.pieces.offset.spec import Offset
+from tinykernel.pieces.separable.spec import Separable
+from tinykernel.pieces.spectrum.spec import Spectrum
+from tinykernel.run.report import report
 
 WINDOW = {
     "speech": 16000,

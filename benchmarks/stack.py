@@ -26,15 +26,15 @@ from _page import templates
 
 from tests.firmware.local_models import ALL, with_events
 from tests.random_models import TABLES, one_class, random_model, tree_model, with_linear
-from tinykernel.build.program import Platform, build, find_platforms, write_sources
-from tinykernel.build.toolchains import find_toolchain
-from tinykernel.codegen.plan import pack
-from tinykernel.codegen.sources import render_sources
-from tinykernel.codegen.targets import find_target
-from tinykernel.errors import LinkError
-from tinykernel.measure.footprint import stack_bounds
-from tinykernel.model import IntegerModel
+from tinykernel.base.errors import LinkError
+from tinykernel.compile.plan import pack
+from tinykernel.compile.sources import render_sources
+from tinykernel.compile.targets import find_target
 from tinykernel.model.answers import Decision, Values
+from tinykernel.model.integer import IntegerModel
+from tinykernel.run.footprint import stack_bounds
+from tinykernel.run.program import Platform, build, find_platforms, write_sources
+from tinykernel.run.toolchains import find_toolchain
 
 CORES = ("cortex-m0plus", "cortex-m4", "esp32c3", "esp8266")
 #: Columns of the table, with their levels; zig takes -Og for -O0.

@@ -31,9 +31,9 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, r2_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from tinykernel.coding.codes import Coding
-from tinykernel.data.formats.tables import Selection
+from tinykernel.base.coding import Coding
 from tinykernel.data.load import load_data
+from tinykernel.data.tables import Selection
 
 BALANCED, VALUES = ("--class-weight", "balanced"), ("--task", "numbers")
 #: Budget in KB, and what the command is told besides.

@@ -31,9 +31,9 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from tinykernel import TernaryKernelClassifier, train
-from tinykernel.training.augment import Augmentation
-from tinykernel.training.images.separable import SeparableLearner, separable_plan
-from tinykernel.training.readouts.linear import LinearRecipe, TrainingRows
+from tinykernel.learn.augment import Augmentation
+from tinykernel.learn.convolutions.separable import SeparableLearner, separable_plan
+from tinykernel.learn.linear.training import LinearRecipe, TrainingRows
 
 #: Rows, inputs, informative inputs and classes of `make_classification`.
 MADE = {f"made {n}": (4000, 30, 12, n) for n in (2, 3, 4, 10)} | {"made 26": (20000, 16, 12, 26)}

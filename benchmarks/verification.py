@@ -26,10 +26,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "firmware")]
 
 from tests.firmware.local_models import ALL  # noqa: E402
 from tests.random_models import make_model, random_model  # noqa: E402
-from tinykernel.codegen.certificate import certificate  # noqa: E402
-from tinykernel.codegen.sources import render_sources  # noqa: E402
-from tinykernel.model import IntegerModel, as_integer_model  # noqa: E402
-from tinykernel.modelfile import load  # noqa: E402
+from tinykernel.compile.certificate import certificate  # noqa: E402
+from tinykernel.compile.sources import render_sources  # noqa: E402
+from tinykernel.model.file import load  # noqa: E402
+from tinykernel.model.integer import IntegerModel  # noqa: E402
+from tinykernel.model.pipelines import as_integer_model  # noqa: E402
 
 CHECKER = ROOT / "firmware" / "check_proof.py"
 PAGE = ROOT / "docs" / "results" / "verification.md"

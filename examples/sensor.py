@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 import tinykernel
 from tinykernel.data.splits import as_dataset
-from tinykernel.model.stages.kernels import Kernels
+from tinykernel.pieces.kernels.spec import Kernels
 
 RATE = 50  # samples a second
 COUNTS = 4096  # of 1 g

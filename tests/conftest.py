@@ -149,9 +149,9 @@ def require_platforms(tool_missing: Callable[[str, str], None]) -> Callable[[str
     Any compiler and emulator will do: zig and Unicorn, which come with the package's extras, take
     the places of GCC and QEMU. With TINYKERNEL_REQUIRE_TOOLS=1 GCC and QEMU have to be there.
     """
-    from tinykernel.build.program import find_platforms
-    from tinykernel.codegen.targets import find_target
-    from tinykernel.errors import TinykernelError
+    from tinykernel.base.errors import TinykernelError
+    from tinykernel.compile.targets import find_target
+    from tinykernel.run.program import find_platforms
 
     def require(target: str) -> Any:
         platforms = []
@@ -168,7 +168,7 @@ def require_platforms(tool_missing: Callable[[str, str], None]) -> Callable[[str
 @pytest.fixture(scope="session")
 def require_toolchain(tool_missing: Callable[[str, str], None]) -> Callable[..., Any]:
     """Return a function that finds a compiler for a target, of one make if named, or skips."""
-    from tinykernel.build.toolchains import find_toolchain
+    from tinykernel.run.toolchains import find_toolchain
 
     def require(target: str, kind: str | None = None) -> Any:
         chain = find_toolchain(target, kind)
@@ -184,7 +184,7 @@ def require_toolchain(tool_missing: Callable[[str, str], None]) -> Callable[...,
 @pytest.fixture(scope="session")
 def require_compiler(require_tool, require_toolchain):
     """Return a function that begins a command: with a program, or a compiler for a target."""
-    from tinykernel.codegen.targets import TARGETS
+    from tinykernel.compile.targets import TARGETS
 
     def require(name: str, *options: str) -> list[str]:
         if name not in TARGETS:

@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 
 from tests.random_fronts import model_behind, random_levels
-from tinykernel.model import Grid, IntegerModel
-from tinykernel.model.stages import Convolutions, Dense
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.convolutions.spec import Convolutions
+from tinykernel.pieces.dense.spec import Dense
+from tinykernel.pieces.grid import Grid
 
 
 def random_convolutions(

@@ -8,7 +8,7 @@ import numpy as np
 from tests.convolutions import convolution_model
 from tests.separable import separable_model
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.stages.frame import FORMATS, Frame
+from tinykernel.pieces.frame.spec import FORMATS, Frame
 
 
 def random_frame(seed: int, rows: int, columns: int, channels: int = 1) -> Frame:

@@ -75,62 +75,62 @@ MUTATIONS = (
     Mutation("templates/model/selftest.c.j2", "value /= 10u", "value /= 16u", _DECIDE),
     # What Python computes, packs, writes and reads.
     Mutation(
-        *("tinykernel/model/stages/scale.py", ">> np.uint64(16)", ">> np.uint64(15)"),
+        *("tinykernel/pieces/scale/spec.py", ">> np.uint64(16)", ">> np.uint64(15)"),
         "tests/model/test_model.py",
     ),
     Mutation(
-        "tinykernel/hadamard.py",
+        "tinykernel/base/hadamard.py",
         "(left - right) >> shift",
         "(right - left) >> shift",
         "tests/test_hadamard.py",
     ),
     Mutation(
-        *("tinykernel/codegen/pack/machine.py", "(1 + np.arange(per_word))", "(per_word - 1)"),
+        *("tinykernel/pieces/machine.py", "(1 + np.arange(per_word))", "(per_word - 1)"),
         _kinds("linear"),
     ),
     Mutation(
-        *("tinykernel/modelfile/container.py", 'newbyteorder("<")), a', 'newbyteorder(">")), a'),
+        *("tinykernel/model/records.py", 'newbyteorder("<")), a', 'newbyteorder(">")), a'),
         "tests/modelfile/test_contents.py",
     ),
     Mutation(
-        "tinykernel/decisions/counters.py",
+        "tinykernel/model/counters.py",
         '"<u4").tobytes',
         '">u4").tobytes',
         "tests/decisions/test_field.py",
     ),
-    Mutation("tinykernel/files.py", "os.replace(old, target)", "pass", "tests/test_files.py"),
+    Mutation("tinykernel/base/files.py", "os.replace(old, target)", "pass", "tests/test_files.py"),
     # Rules of choice, promises and training.
     Mutation(
-        *("tinykernel/training/choice.py", "<= margin * error", "<= -margin * error"),
-        "tests/training/test_choice.py tinykernel/training/choice.py",
+        *("tinykernel/learn/choice.py", "<= margin * error", "<= -margin * error"),
+        "tests/training/test_choice.py tinykernel/learn/choice.py",
     ),
     Mutation(
-        *("tinykernel/training/components/steps.py", "value[i] -= rate", "value[i] += rate"),
+        *("tinykernel/learn/components/steps.py", "value[i] -= rate", "value[i] += rate"),
         "tests/training/test_trainer.py",
     ),
-    Mutation("tinykernel/tuning/curve.py", "all(a <= b", "all(a >= b", "tests/test_tune.py"),
+    Mutation("tinykernel/kinds/tune/curve.py", "all(a <= b", "all(a >= b", "tests/test_tune.py"),
     Mutation(
         "tinykernel/data/splits.py", "train[test] = False", "pass", "tests/data/test_splits.py"
     ),
     Mutation(
-        *("tinykernel/model/answers/decision.py", "(margin >= thresholds", "(margin > thresholds"),
+        *("tinykernel/model/answers.py", "(margin >= thresholds", "(margin > thresholds"),
         _kinds("table"),
     ),
     Mutation(
-        "tinykernel/measure/report.py",
+        "tinykernel/run/report.py",
         "needed > limit",
         "needed >= limit",
         "tests/cli/test_report.py",
     ),
     # Exit statuses.
     Mutation(
-        "tinykernel/cli/verify.py",
+        "tinykernel/face/commands/verify.py",
         "if wrong or too_small",
         "if too_small",
         "tests/cli/test_verify.py",
     ),
     Mutation(
-        *("tinykernel/cli/report.py", "raise typer.Exit(FAILED)", "return"),
+        *("tinykernel/face/commands/report.py", "raise typer.Exit(FAILED)", "return"),
         "tests/cli/test_report.py",
     ),
 )

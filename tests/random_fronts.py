@@ -8,9 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.random_models import random_model, random_scaler, with_linear
-from tinykernel.model import Grid, IntegerModel, Scale
-from tinykernel.model.stage import Stage
-from tinykernel.model.stages import Beside, Kernels, Levels, Offset
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.beside.spec import Beside
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.kernels.spec import Kernels
+from tinykernel.pieces.levels.spec import Levels
+from tinykernel.pieces.offset.spec import Offset
+from tinykernel.pieces.piece import Stage
+from tinykernel.pieces.scale.spec import Scale
 
 
 class Front(NamedTuple):

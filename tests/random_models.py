@@ -7,15 +7,20 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.hadamard import padded_dimension
-from tinykernel.model import Grid, IntegerModel, Scale
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.permutation import Permutation
-from tinykernel.model.proof import choose_schedules
-from tinykernel.model.readouts import Linear, Prototypes, Readout, Ternary, Trees
-from tinykernel.model.stage import Part, Stage
-from tinykernel.model.stages.components import Components
-from tinykernel.model.stages.scale import order_of
+from tinykernel.base.hadamard import padded_dimension
+from tinykernel.model.answers import Labels
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.fastfood import Permutation
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.linear.spec import Linear
+from tinykernel.pieces.piece import Part, Stage
+from tinykernel.pieces.proof import choose_schedules
+from tinykernel.pieces.prototypes.spec import Prototypes
+from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.scale.spec import Scale, order_of
+from tinykernel.pieces.ternary.spec import Ternary
+from tinykernel.pieces.trees.spec import Trees
 
 _LIMITS = {
     "uint8": (0, 255),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tinykernel.errors import TinykernelError
+from tinykernel.base.errors import TinykernelError
 
 
 def refused(

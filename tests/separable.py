@@ -7,8 +7,9 @@ import numpy as np
 
 from tests.convolutions import random_dense
 from tests.random_fronts import model_behind, random_levels
-from tinykernel.model import Grid, IntegerModel
-from tinykernel.model.stages.separable import Separable
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.separable.spec import Separable
 
 
 def random_separable(

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from tinykernel.build.emulated import emulator_name
-from tinykernel.build.machines import machines_for
-from tinykernel.build.toolchains import find_toolchain
-from tinykernel.cli import app
+from tinykernel.face import app
+from tinykernel.run.emulated import emulator_name, machines_for
+from tinykernel.run.toolchains import find_toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
 

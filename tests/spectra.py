@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from tests.random_fronts import local_model, model_behind, random_beside, random_signal_stage
 from tests.separable import random_separable
-from tinykernel.model import Grid, IntegerModel
-from tinykernel.model.stages.plane import Plane
-from tinykernel.model.stages.spectrum import LENGTHS, Spectrum
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.plane.spec import Plane
+from tinykernel.pieces.spectrum.spec import LENGTHS, Spectrum
 
 
 def random_spectrum(seed: int) -> Spectrum:

@@ -14,8 +14,8 @@ from numba.core import config
 from numba.core.caching import _CacheLocator
 
 from tests.conftest import ROOT
-from tinykernel import compiled
-from tinykernel.compiled import njit, part
+from tinykernel.base import compiled
+from tinykernel.base.compiled import njit, part
 
 
 def triple() -> Any:
@@ -85,7 +85,12 @@ def test_commands_run_with_a_damaged_cache(cache, damage) -> None:
 @pytest.mark.slow
 def test_processes_share_a_cache_that_is_being_written(tmp_path) -> None:
     """Of three at once each gets a function for its types, which one of them compiles."""
-    lines = ["from tinykernel.compiled import njit", "@njit()", "def twice(x):", "    return 2 * x"]
+    lines = [
+        "from tinykernel.base.compiled import njit",
+        "@njit()",
+        "def twice(x):",
+        "    return 2 * x",
+    ]
     (tmp_path / "twice.py").write_text("\n".join(lines), encoding="utf-8")
     script = "from twice import twice; print([twice(x) for x in (3, 0.5, True, 2j)]); "
     script += "print(sum(twice.stats.cache_misses.values()))"
@@ -122,7 +127,7 @@ def test_a_change_in_another_file_compiles_again(cache, tmp_path, monkeypatch, i
     """Also where the file of what changed has its old time and size, as after unpacking."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    head = "from tinykernel.compiled import njit, part\n"
+    head = "from tinykernel.base.compiled import njit, part\n"
     name = re.split(r"\W", call)[0]
     outer = f"from inner_part import {name}\n@njit()\ndef whole(x):\n    return {call}\n"
     (tmp_path / "outer_part.py").write_text(head + outer, encoding="utf-8")

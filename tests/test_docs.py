@@ -18,7 +18,7 @@ from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
 from tests.sessions import ROOT, blocks, commands
 from tinykernel import export, save
-from tinykernel.cli import app
+from tinykernel.face import app
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)

@@ -10,9 +10,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import tinykernel
-from tinykernel import errors
-from tinykernel.training.components import learner as interruption
-from tinykernel.training.loop import History, run_epochs
+from tinykernel.base import errors
+from tinykernel.learn.components import learner as interruption
+from tinykernel.learn.loop import History, run_epochs
 
 
 def test_a_warning_names_the_line_that_called_the_package(monkeypatch) -> None:

@@ -20,15 +20,16 @@ from tinykernel import (
     TernaryKernelClassifier,
     TernaryKernelRegressor,
     load,
-    progress,
     save,
     train,
 )
-from tinykernel.model import IntegerModel, as_integer_model
-from tinykernel.model.stages.components import Components
-from tinykernel.papers import PaperClassifier
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.regression import RegressorOptions
+from tinykernel.base import progress
+from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.recipe import RegressorOptions
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.pipelines import as_integer_model
+from tinykernel.papers.classifier import PaperClassifier
+from tinykernel.pieces.components.spec import Components
 
 
 def quick(**parameters):
@@ -119,7 +120,7 @@ def test_groups_follow_their_rows(rows, monkeypatch):
         seen.append(problem.data)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tinykernel.estimator.machines.select", look)
+    monkeypatch.setattr("tinykernel.kinds.selection.select", look)
     with pytest.raises(KeyboardInterrupt):
         quick().fit(X, y, groups=groups)
     (data,) = seen
@@ -188,7 +189,7 @@ def test_ctrl_c_before_there_is_a_model(rows, monkeypatch):
     few = y < 3
     model = quick().fit(X[few], np.array(["a", "b", "c"])[y[few]])
     monkeypatch.setattr(
-        "tinykernel.training.components.learner.Learner.epoch", Mock(side_effect=KeyboardInterrupt)
+        "tinykernel.learn.components.learner.Learner.epoch", Mock(side_effect=KeyboardInterrupt)
     )
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[few], np.array(["x", "y", "z"])[y[few]])

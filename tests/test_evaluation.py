@@ -12,20 +12,19 @@ from sklearn import metrics
 from tests.frames import frame_model
 from tests.refusals import refused_for
 from tinykernel import TernaryKernelClassifier
-from tinykernel.data.trained_rows import KEPT, record_of, seen_before
-from tinykernel.decisions.shares import intraclass_correlation, is_positive
-from tinykernel.evaluation import (
+from tinykernel.data.splits import KEPT, record_of, seen_before
+from tinykernel.judge import models
+from tinykernel.judge.baselines import label_baselines, value_baselines
+from tinykernel.judge.cautions import cautions, far_groups, from_few_groups
+from tinykernel.judge.figures import (
     Baseline,
     accuracy_interval,
     compare,
-    evaluate,
+    compare_values,
     interval_in_words,
-    models,
 )
-from tinykernel.evaluation.baselines import label_baselines, value_baselines
-from tinykernel.evaluation.cautions import cautions, far_groups, from_few_groups
-from tinykernel.evaluation.figures import compare_values
-from tinykernel.evaluation.models import evaluate_clips
+from tinykernel.judge.models import evaluate, evaluate_clips
+from tinykernel.learn.confidence import intraclass_correlation, is_positive
 
 RNG = np.random.default_rng(0)
 

@@ -1,4 +1,4 @@
-"""Tests of tinykernel.files."""
+"""Tests of tinykernel.base.files."""
 
 import os
 import shutil
@@ -10,16 +10,16 @@ from unittest.mock import Mock
 import pytest
 
 from tests.refusals import refused
-from tinykernel import files
-from tinykernel.build import toolchains
-from tinykernel.errors import FileError, TinykernelError
-from tinykernel.files import (
+from tinykernel.base import files
+from tinykernel.base.errors import FileError, TinykernelError
+from tinykernel.base.files import (
     MANIFEST,
     manifest,
     refuse_inputs,
     replace_folder_atomically,
     write_bytes_atomically,
 )
+from tinykernel.run import toolchains
 
 
 def contents(folder: Path) -> dict[str, bytes]:

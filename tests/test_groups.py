@@ -6,9 +6,9 @@ import pytest
 from tests.random_models import random_model, random_raw
 from tests.refusals import refused_for
 from tinykernel import NoveltyDetector, TernaryKernelClassifier, calibrate, tune
-from tinykernel.evaluation.figures import compare_values
-from tinykernel.evaluation.models import evaluate
-from tinykernel.groups import as_groups
+from tinykernel.base.checks import as_groups
+from tinykernel.judge.figures import compare_values
+from tinykernel.judge.models import evaluate
 
 MODEL = random_model(3, n_classes=3, n_features=6)
 X = random_raw(MODEL, 1, 60)

@@ -7,10 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
-import tinykernel.hadamard as hadamard_module
+import tinykernel.base.hadamard as hadamard_module
 from tests.refusals import refused
-from tinykernel.errors import ShapeError
-from tinykernel.hadamard import fwht, fwht_halving, padded_dimension, run_on_rows, useful_threads
+from tinykernel.base.errors import ShapeError
+from tinykernel.base.hadamard import (
+    fwht,
+    fwht_halving,
+    padded_dimension,
+    run_on_rows,
+    useful_threads,
+)
 
 DTYPES = (np.float32, np.float64)
 quick = settings(max_examples=40, deadline=None)

@@ -11,12 +11,13 @@ from tests.firmware.test_host import SANITISERS
 from tests.random_models import changed
 from tests.refusals import refused, refused_for
 from tinykernel import NoveltyDetector, calibrate, export, load, save, verify
-from tinykernel.errors import ModelError, RowsError, TinykernelError
-from tinykernel.estimator import calibrate_one_class
-from tinykernel.model.answers.labels import Labels
+from tinykernel.base.errors import ModelError, RowsError, TinykernelError
+from tinykernel.kinds.estimators.oneclass import calibrate_one_class
+from tinykernel.model.answers import Labels
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.readouts import Linear, Readout
-from tinykernel.model.readouts.prototypes import Prototypes, centres, coarse
+from tinykernel.pieces.linear.spec import Linear
+from tinykernel.pieces.prototypes.spec import Prototypes, centres, coarse
+from tinykernel.pieces.readouts import Readout
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import pytest
 
 from tests.random_models import random_model, random_quantized, random_raw
 from tests.refusals import refused, refused_for
-from tinykernel.build.parity import compare, verify
-from tinykernel.codegen import sources
-from tinykernel.errors import ToolError
-from tinykernel.model.answers.labels import Labels
+from tinykernel.base.errors import ToolError
+from tinykernel.compile import sources
+from tinykernel.model.answers import Labels
+from tinykernel.run.parity import compare, verify
 
 
 def test_counts_and_accuracy(require_tool) -> None:

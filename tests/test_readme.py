@@ -30,7 +30,7 @@ from tests.sessions import (
     run_command,
     wording,
 )
-from tinykernel.codegen.targets import TARGETS
+from tinykernel.compile.targets import TARGETS
 
 README = ROOT / "README.md"
 

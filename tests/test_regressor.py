@@ -9,15 +9,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tinykernel
 from tests.refusals import refused, refused_for
-from tinykernel import (
-    TernaryKernelRegressor,
-    export,
-    load,
-    save,
-    train,
-    verify,
-)
-from tinykernel.errors import OptionError, RangeError
+from tinykernel import TernaryKernelRegressor, export, load, save, train, verify
+from tinykernel.base.errors import OptionError, RangeError
 
 
 def quick(**parameters):

@@ -8,8 +8,8 @@ import pytest
 
 import tinykernel
 from tests.random_models import random_model
-from tinykernel import resources
-from tinykernel.modelfile import save
+from tinykernel.base import files as resources
+from tinykernel.model.file import save
 
 # Modules and functions that Windows lacks; what others have loaded before is theirs.
 _BLOCKED = """
@@ -23,14 +23,14 @@ import tinykernel
 for module in pkgutil.walk_packages(tinykernel.__path__, "tinykernel."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
-from tinykernel.board.emulator import _at_port
+from tinykernel.run.emulator import _at_port
 echo = [sys.executable, "-uc", "while True: print(input()[::-1])"]
 with _at_port(echo) as port:
     for _ in range(2):
         with socket.create_connection(port.removeprefix("socket://").split(":"), 20) as client:
             client.sendall(b"draob\\n")
             assert client.makefile().readline() == "board\\n"
-from tinykernel.cli import app
+from tinykernel.face import app
 for command in sys.argv[1:]:
     assert app(command.split(), standalone_mode=False) == 0, command
 """

@@ -11,10 +11,10 @@ from tests.cli.tools import blobs, run, succeeded
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
 from tinykernel import Classifier, save
-from tinykernel.codegen.description import consists_of
-from tinykernel.codegen.projects import exported_files
-from tinykernel.codegen.sources import render_sources
-from tinykernel.model.answers.labels import Labels
+from tinykernel.compile.enums import consists_of
+from tinykernel.compile.projects import exported_files
+from tinykernel.compile.sources import render_sources
+from tinykernel.model.answers import Labels
 
 LABELS = ("a\u202evil\u2066", "\x1b[31mred`b`", "new\nline\u200b\x9b|x")
 

@@ -13,8 +13,9 @@ import tinykernel
 from tests.cli.tools import blobs, sets, succeeded
 from tests.random_models import random_model
 from tests.refusals import refused, refused_for
-from tinykernel import TinykernelError, progress, tune
-from tinykernel.errors import (
+from tinykernel import TinykernelError, tune
+from tinykernel.base import progress
+from tinykernel.base.errors import (
     BudgetError,
     DataError,
     FileError,
@@ -23,12 +24,11 @@ from tinykernel.errors import (
     RowsError,
     ToolError,
 )
-from tinykernel.measure.report import Report, report
-from tinykernel.model.stages.components import Components
-from tinykernel.tuning.backend import scheduler
-from tinykernel.tuning.curve import Point, curve, smallest_good
-from tinykernel.tuning.journal import Journal
-from tinykernel.tuning.trials import Outcome, Trial, deal_folds
+from tinykernel.kinds.tune.curve import Point, curve, smallest_good
+from tinykernel.kinds.tune.run import Journal
+from tinykernel.kinds.tune.trials import Outcome, Trial, deal_folds, scheduler
+from tinykernel.pieces.components.spec import Components
+from tinykernel.run.report import Report, report
 
 QUICK = {"epochs": 2, "effort": "quick", "n_folds": 2}
 MODEL = random_model(0)
@@ -38,11 +38,11 @@ MEMORY = report(MODEL, "cortex-m4", compiler="none")
 @pytest.fixture
 def no_tools(monkeypatch):
     """Neither compiler nor emulator: sizes and instructions are estimates."""
-    monkeypatch.setattr("tinykernel.measure.report.find_toolchain", lambda *_: None)
+    monkeypatch.setattr("tinykernel.run.toolchains.find_toolchain", lambda *_: None)
     monkeypatch.setattr(
-        "tinykernel.measure.costs.bench", Mock(side_effect=TinykernelError("no emulator"))
+        "tinykernel.run.bench.bench", Mock(side_effect=TinykernelError("no emulator"))
     )
-    monkeypatch.setattr("tinykernel.measure.costs.estimate_instructions", lambda *_: 1234)
+    monkeypatch.setattr("tinykernel.run.estimate.estimate_instructions", lambda *_: 1234)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def trained(monkeypatch):
         right = 40 + trial.size // 1024
         return Outcome(trial, 0.01, confusion=[[right, 50 - right], [0, 50]])
 
-    monkeypatch.setattr("tinykernel.tuning.run.run_trial", fake)
+    monkeypatch.setattr("tinykernel.kinds.tune.trials.run_trial", fake)
     return made
 
 
@@ -183,7 +183,7 @@ def test_a_killed_worker_loses_nothing(tmp_path, require_tool):
 def test_a_scheduler_that_does_not_answer_is_one_line(address, require_tool, monkeypatch):
     """The message names the setting, the address and what to start."""
     require_tool("distributed")
-    monkeypatch.setattr("tinykernel.tuning.backend.SECONDS", 1)
+    monkeypatch.setattr("tinykernel.kinds.tune.trials.SECONDS", 1)
     refused(ToolError, scheduler(address).__enter__)
 
 
@@ -205,7 +205,7 @@ def test_the_test_of_a_fold_is_not_trained_on(monkeypatch, no_tools):
         assert named["groups"] is not None
         return real(X, y, **named)
 
-    monkeypatch.setattr("tinykernel.tuning.trials.train", spy)
+    monkeypatch.setattr("tinykernel.kinds.train.fitting.train", spy)
     X, y = data(3)
     found = tune(X, y, sizes=["3KB"], groups=np.arange(60) // 6, n_jobs=1, **QUICK)
     everything = {tuple(row) for row in X.tolist()}
@@ -218,9 +218,9 @@ def test_the_test_of_a_fold_is_not_trained_on(monkeypatch, no_tools):
 
 def test_trials_are_not_linked(monkeypatch, no_tools):
     """The estimate decides sizes, so nobody waits for a compiler that is there."""
-    monkeypatch.setattr("tinykernel.measure.report.find_toolchain", lambda *_: object())
+    monkeypatch.setattr("tinykernel.run.toolchains.find_toolchain", lambda *_: object())
     monkeypatch.setattr(
-        "tinykernel.measure.report.measure_footprint", Mock(side_effect=AssertionError)
+        "tinykernel.run.footprint.measure_footprint", Mock(side_effect=AssertionError)
     )
     found = tune(*data(3), sizes=["3KB"], n_jobs=1, **QUICK)
     assert [point.measured for point in found.points] == ["estimate"]
@@ -296,7 +296,7 @@ def test_the_time_is_kept(trained, tmp_path, monkeypatch):
     """Nothing is begun that would end too late; the best so far is kept, and it is said."""
     X, y = data()
     clock = iter(range(10_000))
-    monkeypatch.setattr("tinykernel.tuning.run.time.monotonic", lambda: next(clock) * 0.1)
+    monkeypatch.setattr("tinykernel.kinds.tune.run.time.monotonic", lambda: next(clock) * 0.1)
     found = tune(X, y, sizes=["2KB", "3KB"], n_folds=4, n_jobs=1, max_time=1.2)
     assert found.stopped == "the time was up"
     assert 3 <= found.done < found.total == 10
@@ -319,10 +319,10 @@ def test_frames_keep_their_names(require_tool):
 def test_the_time_left_is_that_of_all_trainings(trained, monkeypatch):
     """Each training that waits takes as long as that of the closest size; the limit is named."""
     X, y = data()
-    clock, said, stub = iter(range(10_000)), [], tinykernel.tuning.run.run_trial
-    monkeypatch.setattr("tinykernel.tuning.run.time.monotonic", lambda: next(clock) * 0.001)
+    clock, said, stub = iter(range(10_000)), [], tinykernel.kinds.tune.trials.run_trial
+    monkeypatch.setattr("tinykernel.kinds.tune.run.time.monotonic", lambda: next(clock) * 0.001)
     monkeypatch.setattr(
-        "tinykernel.tuning.run.run_trial", lambda *work: replace(stub(*work), seconds=10.0)
+        "tinykernel.kinds.tune.trials.run_trial", lambda *work: replace(stub(*work), seconds=10.0)
     )
     with progress.observing(lambda step: said.append(step.message)):
         tune(X, y, sizes=["2KB", "3KB"], n_folds=2, n_jobs=1, max_time=25)
@@ -334,8 +334,10 @@ def test_the_time_left_is_that_of_all_trainings(trained, monkeypatch):
 def test_all_processors_but_one_are_as_many_trials(trained, monkeypatch):
     """With n_jobs=-2 the time left was divided by -2; a number that is none is one line."""
     begun = []
-    monkeypatch.setattr("tinykernel.tuning.tuner.os.cpu_count", lambda: 4)
-    monkeypatch.setattr(tinykernel.tuning.run.Run, "go", lambda run, n_jobs: begun.append(n_jobs))
+    monkeypatch.setattr("tinykernel.kinds.tune.tuner.os.cpu_count", lambda: 4)
+    monkeypatch.setattr(
+        tinykernel.kinds.tune.run.Run, "go", lambda run, n_jobs: begun.append(n_jobs)
+    )
     for n_jobs in (None, -1, -2, -9, 2):
         with pytest.raises(BudgetError):
             tune(*data(), sizes=["2KB"], n_jobs=n_jobs)
@@ -346,14 +348,14 @@ def test_all_processors_but_one_are_as_many_trials(trained, monkeypatch):
 def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):
     """After Ctrl-C there is a recommendation among what is finished; without any, it goes on."""
     X, y = data()
-    stub = tinykernel.tuning.run.run_trial
+    stub = tinykernel.kinds.tune.trials.run_trial
 
     def late(work, trial, stop=None):
         if trial == Trial(2048, -1):
             raise KeyboardInterrupt
         return stub(work, trial)
 
-    monkeypatch.setattr("tinykernel.tuning.run.run_trial", late)
+    monkeypatch.setattr("tinykernel.kinds.tune.trials.run_trial", late)
     how = {"n_folds": 2, "n_jobs": 1, "journal": tmp_path / "j"}
     found = tune(X, y, sizes=["2KB", "3KB"], **how)
     assert (found.stopped, found.best.budget, found.done) == ("interrupted", 3072, 4)
@@ -364,13 +366,13 @@ def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):
 
 def test_sizes_without_a_model_are_left_out(monkeypatch, trained):
     """A size that no model fits is named with its reason and not tried again in every fold."""
-    stub = tinykernel.tuning.run.run_trial
+    stub = tinykernel.kinds.tune.trials.run_trial
 
     def small(work, trial, stop=None):
         done = stub(work, trial)
         return Outcome(trial, 0.01, refused="too small") if trial.size == 2048 else done
 
-    monkeypatch.setattr("tinykernel.tuning.run.run_trial", small)
+    monkeypatch.setattr("tinykernel.kinds.tune.trials.run_trial", small)
     X, y = data()
     found = tune(X, y, sizes=["2KB", "3KB"], n_jobs=1)
     assert found.left_out == {2048: "too small"}

@@ -20,7 +20,7 @@ def main() -> None:
     is_default = signal.getsignal(signal.SIGINT) is default
     if is_default:
         signal.signal(signal.SIGINT, _quit)
-    from tinykernel.cli import main as run
+    from tinykernel.face import main as run
 
     if is_default:
         signal.signal(signal.SIGINT, default)

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning, DataDimensionalityWarning
 
 from benchmarks._environment import describe_machine
 from benchmarks.papers.common import Run
-from tinykernel.files import write_bytes_atomically
+from tinykernel.base.files import write_bytes_atomically
 
 #: Each is a module that computes it, and a text in ``pages``.
 TABLES = (

@@ -22,7 +22,8 @@ from benchmarks.papers.common import (
     table,
     timed,
 )
-from tinykernel.papers import BinaryCodes, Fastfood, SpectralFeatures, TernaryLinearClassifier
+from tinykernel.papers.maps import BinaryCodes, Fastfood, SpectralFeatures
+from tinykernel.papers.ternary import TernaryLinearClassifier
 
 PAPER = {
     "usps": (98.63, 98.29, 97.53, 97.85, 98.01, 96.57),

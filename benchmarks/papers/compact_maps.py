@@ -17,12 +17,8 @@ from benchmarks.papers.common import (
     svm_on,
     table,
 )
-from tinykernel.papers import (
-    CirculantFeatures,
-    CompactKernelMap,
-    CompactMapClassifier,
-    SpectralFeatures,
-)
+from tinykernel.papers.compact import CompactKernelMap, CompactMapClassifier
+from tinykernel.papers.maps import CirculantFeatures, SpectralFeatures
 
 TABLE_2 = {
     ("usps", 1): (89.05, 89.40, 91.96),

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from benchmarks.papers.common import Run, draw_regions, spread, table
-from tinykernel.papers import SpectralFeatures
+from tinykernel.papers.maps import SpectralFeatures
 
 
 def gaussian(w: NDArray[np.float64]) -> NDArray[np.float64]:

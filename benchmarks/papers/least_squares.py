@@ -11,7 +11,7 @@ from sklearn.preprocessing import scale
 from sklearn.svm import LinearSVC
 
 from benchmarks.papers.common import Run, beside, curves, spread, table
-from tinykernel.papers import SpectralFeatures
+from tinykernel.papers.maps import SpectralFeatures
 
 #: Accuracy on validation images, by the number of features.
 PAPER = {100: 95.5, 200: 94, 300: 98, 400: 98, 500: 98.5, 600: 99}

@@ -22,17 +22,11 @@ from benchmarks.papers.common import (
     timed,
 )
 from tinykernel import TernaryKernelClassifier, report
-from tinykernel.papers import (
-    BinaryCodes,
-    CirculantFeatures,
-    CompactKernelMap,
-    CompactMapClassifier,
-    Fastfood,
-    KernelAlignment,
-    PaperClassifier,
-    SpectralFeatures,
-    TernaryLinearClassifier,
-)
+from tinykernel.papers.alignment import KernelAlignment
+from tinykernel.papers.classifier import PaperClassifier
+from tinykernel.papers.compact import CompactKernelMap, CompactMapClassifier
+from tinykernel.papers.maps import BinaryCodes, CirculantFeatures, Fastfood, SpectralFeatures
+from tinykernel.papers.ternary import TernaryLinearClassifier
 
 EPOCHS = (10, 2)
 

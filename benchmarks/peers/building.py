@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from elftools.elf.elffile import ELFFile
 
-from tinykernel import resources
-from tinykernel.build.program import build, find_platforms
-from tinykernel.build.toolchains import find_toolchain
-from tinykernel.codegen.targets import find_target
-from tinykernel.compilers import Toolchain
-from tinykernel.measure.stages import function_ranges
+from tinykernel.base import files as resources
+from tinykernel.compile.compilers import Toolchain
+from tinykernel.compile.targets import find_target
+from tinykernel.run.bench import function_ranges
+from tinykernel.run.program import build, find_platforms
+from tinykernel.run.toolchains import find_toolchain
 
 __all__ = [
     "SOURCES",

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.spectra import spectral_model
-from tinykernel.codegen.targets import TARGETS
-from tinykernel.measure import estimate
-from tinykernel.measure.estimate import code_properties, estimate_footprint
+from tinykernel.compile.targets import TARGETS
+from tinykernel.run import estimate
+from tinykernel.run.estimate import code_properties, estimate_footprint
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from tests.codegen.kinds import calibrated, regressor
 from tests.convolutions import convolution_model
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import one_class, random_model, random_raw, tree_model
-from tinykernel.model import IntegerModel
+from tinykernel.model.integer import IntegerModel
 
 SMALL: dict[str, Any] = {"n_features": 9, "n_blocks": 1, "raw_dtype": "int16"}
 

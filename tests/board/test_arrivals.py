@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinykernel.board.arrivals import Arrivals
+from tinykernel.run.samples import Arrivals
 
 
 def arrived(times: np.ndarray, samples: np.ndarray | None = None) -> Arrivals:

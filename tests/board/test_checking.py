@@ -8,12 +8,12 @@ import pytest
 from tests.board.kinds import KINDS, SMALL, rows_of
 from tests.fuzz.serial import Liar
 from tests.random_models import random_model
-from tinykernel.board import emulator
-from tinykernel.board.checking import BoardResult, verify_on_board
-from tinykernel.board.emulator import emulated_board
-from tinykernel.board.link import ConnectedBoard, Link
-from tinykernel.errors import ModelError, TinykernelError
-from tinykernel.model import IntegerModel
+from tinykernel.base.errors import ModelError, TinykernelError
+from tinykernel.model.integer import IntegerModel
+from tinykernel.run import emulator
+from tinykernel.run.checking import BoardResult, verify_on_board
+from tinykernel.run.emulator import emulated_board
+from tinykernel.run.link import ConnectedBoard, Link
 
 TOOLS = {
     **dict.fromkeys(

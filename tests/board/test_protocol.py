@@ -20,12 +20,12 @@ from tests.codegen.kinds import calibrated
 from tests.random_fronts import local_model, random_beside, random_signal_stage
 from tests.random_models import random_model, random_raw
 from tests.refusals import refused
-from tinykernel.board import link
-from tinykernel.board.emulator import board_name, build_program, emulated_board
-from tinykernel.board.link import ConnectedBoard, Link
-from tinykernel.build.toolchains import host_toolchain
-from tinykernel.codegen.projects import export
-from tinykernel.errors import BoardError
+from tinykernel.base.errors import BoardError
+from tinykernel.compile.projects import export
+from tinykernel.run import link
+from tinykernel.run.emulator import board_name, build_program, emulated_board
+from tinykernel.run.link import ConnectedBoard, Link
+from tinykernel.run.toolchains import host_toolchain
 
 NUMBER = r"\d+"
 

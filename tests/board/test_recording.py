@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 import tinykernel
 from tests.cli.tools import failed, process, run
 from tests.refusals import refused
-from tinykernel.board import recording
-from tinykernel.board.emulator import emulated_sensor
-from tinykernel.board.recording import Recorder, sensor_at
-from tinykernel.board.samples import HEADER, MAGIC, Frames, Lines, split_line
-from tinykernel.errors import BoardError
+from tinykernel.base.errors import BoardError
+from tinykernel.run import recording
+from tinykernel.run.emulator import emulated_sensor
+from tinykernel.run.recording import Recorder, sensor_at
+from tinykernel.run.samples import HEADER, MAGIC, Frames, Lines, split_line
 
 
 @pytest.fixture(autouse=True)
@@ -305,7 +305,7 @@ def test_a_full_disk_says_where_the_samples_are(tmp_path) -> None:
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))"
     with printing(b"0\n" + b"1,2,3\n" * 2000) as port:
         arguments = ("record", "--port", port, "--label", "x", "-o", str(tmp_path))
-        code = f"{limit}\nfrom tinykernel.cli import app\napp({arguments!r})"
+        code = f"{limit}\nfrom tinykernel.face import app\napp({arguments!r})"
         command = [sys.executable, "-c", code]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     (line,) = done.stderr.splitlines()

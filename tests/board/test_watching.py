@@ -10,7 +10,7 @@ from tests.board.kinds import KINDS, rows_of
 from tests.board.test_recording import printing
 from tests.cli.tools import run
 from tinykernel import save
-from tinykernel.board.emulator import emulated_board
+from tinykernel.run.emulator import emulated_board
 
 
 @pytest.fixture(autouse=True)

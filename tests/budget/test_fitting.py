@@ -12,14 +12,15 @@ from benchmarks.counts import ROOT
 from tests.cli.tools import blobs
 from tests.refusals import refused, refused_for
 from tinykernel import Classifier, NoveltyDetector, TinykernelError, report, train
-from tinykernel.budget import fitting
-from tinykernel.codegen.plan import pack
-from tinykernel.codegen.targets import TARGETS
-from tinykernel.errors import BudgetError, OptionError
+from tinykernel.base.errors import BudgetError, OptionError
+from tinykernel.compile.plan import pack
+from tinykernel.compile.targets import TARGETS
 from tinykernel.kinds import selection
-from tinykernel.measure.capacity import needed_bytes, refuse_less_than_code
-from tinykernel.model.stages import Components, Convolutions
-from tinykernel.papers import PaperClassifier
+from tinykernel.kinds.train import fitting
+from tinykernel.papers.classifier import PaperClassifier
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.convolutions.spec import Convolutions
+from tinykernel.run.capacity import needed_bytes, refuse_less_than_code
 
 QUICK = {"epochs": 2, "effort": "quick", "random_state": 0}
 PAPER = {
@@ -54,7 +55,7 @@ def test_train_calls_what_its_diagram_shows():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     drawing = page.split("## What `train` does")[1].split("\n## ")[0]
     drawn = [name.split(".")[-1] for name in re.findall(r"\|-- ([\w.]+)", drawing)]
-    rooms = "budget/", "estimator/machines.py", "kinds/", "measure/report.py"
+    rooms = "budget/", "kinds/estimators/machines.py", "kinds/", "run/report.py"
     calls: dict[str, None] = {}
 
     def note(frame, event, _):

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tinykernel.budget import picture_size
-from tinykernel.budget.picture_size import choose_side
-from tinykernel.errors import TinykernelError
+from tinykernel.base.errors import TinykernelError
+from tinykernel.kinds.train import picture_size
+from tinykernel.kinds.train.picture_size import choose_side
 
 RNG = np.random.default_rng(0)
 LABELS = np.tile(["a", "b"], 150)

@@ -10,8 +10,8 @@ from sklearn.svm import SVC
 
 import tinykernel
 from tests.refusals import refused_for
-from tinykernel.budget.teaching import lesson
-from tinykernel.errors import TinykernelError
+from tinykernel.base.errors import TinykernelError
+from tinykernel.kinds.train.teaching import lesson
 
 X, Y = load_iris(return_X_y=True)
 Y = np.array(["a", "b", "c"])[Y]

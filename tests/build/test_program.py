@@ -9,15 +9,13 @@ import pytest
 
 from tests.random_models import changed, random_model, random_raw
 from tests.refusals import refused
-from tinykernel.build.emulated import EXIT_FAULT, run
-from tinykernel.build.harness import run_rows
-from tinykernel.build.machines import MACHINES
-from tinykernel.build.parity import compare, entry_rows, expected_values, verify
-from tinykernel.build.program import Platform, build, build_model, find_platform, find_platforms
-from tinykernel.codegen.targets import TARGETS, find_target
-from tinykernel.errors import LinkError, ToolError
-from tinykernel.model import IntegerModel
-from tinykernel.model.readouts.ternary import Ternary
+from tinykernel.base.errors import LinkError, ToolError
+from tinykernel.compile.targets import TARGETS, find_target
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.ternary.spec import Ternary
+from tinykernel.run.emulated import EXIT_FAULT, MACHINES, run
+from tinykernel.run.parity import compare, entry_rows, expected_values, run_rows, verify
+from tinykernel.run.program import Platform, build, build_model, find_platform, find_platforms
 
 # ESP32 and ESP32-S3 have no emulated core of their own: the others run the same programs.
 CORES = [row.name for row in TARGETS.values() if row.machines and not row.emulated_as]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.cli.tools import QUICK, blobs, run
-from tinykernel.model import as_integer_model
-from tinykernel.modelfile import about, load, save
+from tinykernel.model.file import about, load, save
+from tinykernel.model.pipelines import as_integer_model
 
 
 @pytest.fixture(scope="session")

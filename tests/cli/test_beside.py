@@ -9,7 +9,7 @@ from scipy.io import wavfile
 
 from tests.cli.tools import failed, run, sets, succeeded
 from tests.training.signals.test_numbers import rows_of
-from tinykernel.data.recordings import streams
+from tinykernel.data import streams
 
 QUICK = ("--set", "n_kernels=16", "--quiet")
 

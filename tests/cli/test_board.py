@@ -15,9 +15,9 @@ import pytest
 
 from tests.board.test_checking import TOOLS, altered
 from tests.cli.tools import failed, process, run, succeeded
-from tinykernel.board.emulator import emulated_board
-from tinykernel.board.link import ConnectedBoard, Link
-from tinykernel.modelfile import load
+from tinykernel.model.file import load
+from tinykernel.run.emulator import emulated_board
+from tinykernel.run.link import ConnectedBoard, Link
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +120,7 @@ def test_one_board_needs_no_port(monkeypatch) -> None:
     """The only USB device is taken; none and several are told, with their ports."""
     from serial.tools import list_ports
 
-    from tinykernel.board import link
+    from tinykernel.run import link
 
     rows = [SimpleNamespace(device="/dev/ttyS0", vid=None)]
     monkeypatch.setattr(list_ports, "comports", lambda: rows)

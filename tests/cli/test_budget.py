@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cli.tools import failed, json_of, succeeded
-from tinykernel.build import toolchains
+from tinykernel.run import toolchains
 
 QUICK = ("--set", "epochs=2", "--set", "model=components", "--effort", "quick", "--quiet")
 
@@ -34,7 +34,7 @@ def test_the_model_does_not_depend_on_the_compiler(work, tmp_path, monkeypatch, 
 
 def test_a_tiny_budget_is_refused_before_the_reading(work, tmp_path, monkeypatch):
     """No data are read, no size of pictures is chosen, for a budget below the code of any model."""
-    monkeypatch.setattr("tinykernel.cli.common.dataset.dataset_for", None)
+    monkeypatch.setattr("tinykernel.face.dataset.dataset_for", None)
     train = ("train", work / "data.npz", "-o", tmp_path / "m.tkm", "--budget", "100B")
     assert "no model fits into 100 bytes on cortex-m4" in failed(*train)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.tools import QUICK, arrays, blobs, failed, json_of, run, succeeded
 from tinykernel import load
-from tinykernel.modelfile import about, save
+from tinykernel.model.file import about, save
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 from tests.cli.tools import failed, succeeded
 from tinykernel import TinykernelError
-from tinykernel.files import manifest, replace_folder_atomically
+from tinykernel.base.files import manifest, replace_folder_atomically
 
 
 def test_demo_keeps_what_is_not_its_own(tmp_path, monkeypatch):
@@ -15,7 +15,9 @@ def test_demo_keeps_what_is_not_its_own(tmp_path, monkeypatch):
     (folder / "mine.txt").write_text("mine")
     assert "--force does not replace it" in failed("demo", "-o", folder, "-q", "--force")
     assert (folder / "mine.txt").read_text() == "mine"
-    monkeypatch.setattr("tinykernel.budget.train", Mock(side_effect=TinykernelError("began")))
+    monkeypatch.setattr(
+        "tinykernel.kinds.train.fitting.train", Mock(side_effect=TinykernelError("began"))
+    )
     (folder / "mine.txt").unlink()
     replace_folder_atomically(folder, files | {"manifest.json": manifest(files)})
     (folder / ".pio").mkdir()

@@ -18,9 +18,8 @@ import typer
 from typer.testing import CliRunner
 
 from tests.cli.tools import QUICK, ROOT, blobs, failed, process, run
-from tinykernel.cli import app, main
-from tinykernel.cli.common import output
-from tinykernel.cli.common.output import with_options
+from tinykernel.face import app, main, output
+from tinykernel.face.output import with_options
 
 
 def test_version_and_help(tmp_path, monkeypatch):
@@ -48,7 +47,7 @@ def test_version_and_help(tmp_path, monkeypatch):
 
 _QUICK_ANSWERS = """
 import sys
-from tinykernel.cli import app
+from tinykernel.face import app
 heavy = ["numpy", "numba", "sklearn", "scipy"]
 for arguments in (
     ["--help"], ["train", "--help"], ["targets"], ["options"],
@@ -87,12 +86,12 @@ def test_answers_do_not_wait_for_the_heavy_modules(work, tmp_path):
 
 def test_faults_of_the_program_keep_their_traceback(work, monkeypatch):
     """What is not the user's mistake is not dressed up as one; sklearn's ValueErrors are."""
-    monkeypatch.setattr("tinykernel.data.load.find_data", Mock(side_effect=ValueError("internal")))
+    monkeypatch.setattr("tinykernel.data.paths.find_data", Mock(side_effect=ValueError("internal")))
     result = run("predict", work / "gesture.tkm", work / "data.npz")
     assert isinstance(result.exception, ValueError)
     from sklearn.utils import check_array
 
-    monkeypatch.setattr("tinykernel.data.load.find_data", lambda _: check_array([[np.nan]]))
+    monkeypatch.setattr("tinykernel.data.paths.find_data", lambda _: check_array([[np.nan]]))
     assert "NaN" in failed("predict", work / "gesture.tkm", work / "data.npz")
     monkeypatch.setenv("TINYKERNEL_DEBUG", "1")
     assert run("predict", work / "gesture.tkm", work / "data.npz").exception is not None
@@ -216,9 +215,9 @@ def test_ctrl_c_while_options_are_read_is_one_line(monkeypatch, work):
     """Ctrl-C before the command begins is told as Ctrl-C in it, and only once."""
     model = work / "gesture.tkm"
     interrupt = Mock(side_effect=KeyboardInterrupt)
-    monkeypatch.setattr("tinykernel.measure.limits.parse_size", interrupt)
+    monkeypatch.setattr("tinykernel.run.limits.parse_size", interrupt)
     assert failed("report", model, "--budget", "3KB", status=130) == "error: interrupted"
-    monkeypatch.setattr("tinykernel.modelfile.load", interrupt)
+    monkeypatch.setattr("tinykernel.model.file.load", interrupt)
     assert failed("inspect", model, status=130) == "error: interrupted"
 
 

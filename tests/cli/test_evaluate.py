@@ -11,9 +11,9 @@ import pytest
 from tests.cli.tools import QUICK, blobs, failed, json_of, run, succeeded, table_with_groups
 from tests.sessions import ROOT, blocks, page_differences, tools_of_the_texts
 from tinykernel import load
-from tinykernel.cli.common.evaluation import evaluation_in_words, print_verdict
-from tinykernel.evaluation.figures import Baseline, compare
-from tinykernel.modelfile import about
+from tinykernel.face.evaluation import evaluation_in_words, print_verdict
+from tinykernel.judge.figures import Baseline, compare
+from tinykernel.model.file import about
 
 KEYS = {
     *("accuracy", "interval", "balanced_accuracy", "macro_f1", "confusion", "classes", "recall"),

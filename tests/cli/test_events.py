@@ -14,10 +14,10 @@ from scipy.io import wavfile
 
 from tests.cli.tools import failed, json_of, run, succeeded
 from tinykernel import load
-from tinykernel.build.parity import verify
-from tinykernel.data.recordings import streams
-from tinykernel.model.answers.labels import Labels
-from tinykernel.modelfile import about, save
+from tinykernel.data import streams
+from tinykernel.model.answers import Labels
+from tinykernel.model.file import about, save
+from tinykernel.run.parity import verify
 
 RATE = 2000
 TONES = {"low": 150, "high": 420, "other": 800, "noise": 0}
@@ -231,7 +231,7 @@ def test_long_recordings_take_little_memory(told, tmp_path):
     rate, samples = wavfile.read(told / "long" / "day.wav")
     wavfile.write(tmp_path / "hour.wav", rate, np.tile(samples, 30))
     program = (
-        "import resource, sys; from tinykernel.cli import main\n"
+        "import resource, sys; from tinykernel.face import main\n"
         "try: main()\n"
         "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
     )

@@ -10,8 +10,8 @@ import pytest
 import tinykernel
 from tests.cli.tools import failed, json_of, run, succeeded
 from tinykernel import load, save
-from tinykernel.codegen.plan import FORMAT
-from tinykernel.files import MANIFEST
+from tinykernel.base.files import MANIFEST
+from tinykernel.compile.plan import FORMAT
 
 
 @pytest.fixture(scope="module")

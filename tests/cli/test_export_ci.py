@@ -9,8 +9,8 @@ import pytest
 from tests.cli.tools import failed, succeeded
 from tests.sessions import environment
 from tinykernel import __version__, load, save
-from tinykernel.files import MANIFEST
-from tinykernel.modelfile import about
+from tinykernel.base.files import MANIFEST
+from tinykernel.model.file import about
 
 
 def steps(project: Path, yaml: Any) -> list[str]:

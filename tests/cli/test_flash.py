@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.tools import failed, run, succeeded
-from tinykernel.files import MANIFEST, manifest
+from tinykernel.base.files import MANIFEST, manifest
 
 
 def fake_pio(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -74,7 +74,7 @@ def test_flash_that_fails(project, tmp_path, monkeypatch, script, expected):
     """A failed build and a hanging build each say so, and what to look at."""
     fake_pio(tmp_path, monkeypatch, script)
     if "sleep" in script:
-        monkeypatch.setattr("tinykernel.build.upload._SECONDS", 1)
+        monkeypatch.setattr("tinykernel.run.upload._SECONDS", 1)
     result = run("flash", project)
     assert result.exit_code == 1
     assert expected in result.stderr.splitlines()[-1]

@@ -5,7 +5,7 @@ from unittest.mock import Mock
 import pytest
 
 from tests.cli.tools import failed, sets, succeeded
-from tinykernel import files
+from tinykernel.base import files
 
 _EXPORT = ("export", "MODEL", "-o", "OUT/project", "--force", "-q")
 _TRAIN = ("train", "DATA", "-o", "OUT/m.tkm", "--effort", "quick", "-q")

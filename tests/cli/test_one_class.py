@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.tools import blobs, failed, json_of, run, succeeded
 from tinykernel import load
-from tinykernel.modelfile import about
+from tinykernel.model.file import about
 
 
 @pytest.fixture(scope="module")

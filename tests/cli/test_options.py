@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.tools import failed, json_of, run
-from tinykernel.cli.common.arguments import check_output_file
+from tinykernel.face.arguments import check_output_file
 
 
 def test_one_rule_for_what_is_there(work, tmp_path):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.cli.tools import failed, json_of, run, sets, succeeded
-from tinykernel.cli.common.dataset import time_limit
-from tinykernel.modelfile import about
+from tinykernel.face.dataset import time_limit
+from tinykernel.model.file import about
 
 QUICK = (*sets("n_channels=16", "epochs=3", "model=chains"), "--effort", "quick", "--quiet")
 

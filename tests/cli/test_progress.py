@@ -2,11 +2,10 @@
 
 from contextlib import nullcontext
 
-from tinykernel.cli.common import bars
-from tinykernel.cli.common.bars import PlainLines
-from tinykernel.cli.common.output import print_pairs, print_table
-from tinykernel.compiled import STAGE, njit
-from tinykernel.progress import Progress, observing_all_threads, report, report_anywhere
+from tinykernel.base.compiled import STAGE, njit
+from tinykernel.base.progress import Progress, observing_all_threads, report, report_anywhere
+from tinykernel.face import output as bars
+from tinykernel.face.output import PlainLines, print_pairs, print_table
 
 
 def observer():

@@ -8,9 +8,9 @@ import pytest
 import typer
 
 import tinykernel
-from tinykernel.cli import app
-from tinykernel.cli.settings.table import SETTINGS
-from tinykernel.papers import PaperClassifier
+from tinykernel.face import app
+from tinykernel.face.settings import SETTINGS
+from tinykernel.papers.classifier import PaperClassifier
 
 # Python takes arrays where the command line takes files and says what they hold, and returns where
 # it prints.

@@ -9,9 +9,9 @@ from scipy.io import wavfile
 
 from tests.cli.tools import failed, json_of, run, sets, succeeded
 from tinykernel import load, save
+from tinykernel.base.text import count
 from tinykernel.model.answers import Decision, Events
-from tinykernel.modelfile import about
-from tinykernel.text import count
+from tinykernel.model.file import about
 
 CUT = ("--window", "640ms", "--hop", "320ms", "--label", "motion")
 QUICK = ("--set", "n_kernels=16", "--quiet")

@@ -10,10 +10,10 @@ import typer
 
 from tests.cli.tools import QUICK, blobs, failed, json_of, run, sets, succeeded
 from tests.sessions import ROOT
-from tinykernel.cli import app
-from tinykernel.cli.settings.gathering import read_file
-from tinykernel.cli.settings.table import SETTINGS
-from tinykernel.training.options.regression import RegressorOptions
+from tinykernel.face import app
+from tinykernel.face.gathering import read_file
+from tinykernel.face.settings import SETTINGS
+from tinykernel.learn.recipe import RegressorOptions
 
 
 def _options(command: str) -> list[typer.core.TyperOption]:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tests.cli.tools import QUICK, ROOT, process, run, succeeded, table_with_groups
-from tinykernel.cli import main
-from tinykernel.modelfile import load
+from tinykernel.face import main
+from tinykernel.model.file import load
 
 _STATE = """
 import locale, logging, os, random, signal, sys, warnings

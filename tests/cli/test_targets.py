@@ -1,8 +1,7 @@
 """The list of targets."""
 
 from tests.cli.tools import failed, json_of, run
-from tinykernel.codegen.boards import BOARDS
-from tinykernel.codegen.targets import TARGETS
+from tinykernel.compile.targets import BOARDS, TARGETS
 
 
 def test_targets():

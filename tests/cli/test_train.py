@@ -10,7 +10,7 @@ import pytest
 from tests.cli import tools
 from tests.cli.tools import QUICK, blobs, failed, json_of, process, run, sets, succeeded
 from tinykernel import Classifier, load
-from tinykernel.codegen.targets import TARGETS
+from tinykernel.compile.targets import TARGETS
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_options_reach_the_estimator(data, tmp_path, monkeypatch):
 )
 def test_the_model_is_saved_before_it_is_judged(data, tmp_path, monkeypatch, function, results):
     """Whatever fails after the training, the model is in its file, and the user is told."""
-    monkeypatch.setattr(f"tinykernel.cli.train.{function}", Mock(side_effect=results))
+    monkeypatch.setattr(f"tinykernel.face.commands.train.{function}", Mock(side_effect=results))
     file = tmp_path / "m.tkm"
     result = run("train", data, "-o", file, *QUICK)
     assert result.exit_code == 130
@@ -102,7 +102,7 @@ def test_an_interrupted_comparison_loses_nothing(data, tmp_path, monkeypatch):
     file = tmp_path / "m.tkm"
     run("train", data, "-o", tmp_path / "whole.tkm", *QUICK[:-1])
     monkeypatch.setattr(
-        "tinykernel.evaluation.models.label_baselines", Mock(side_effect=KeyboardInterrupt)
+        "tinykernel.judge.baselines.label_baselines", Mock(side_effect=KeyboardInterrupt)
     )
     result = succeeded("train", data, "-o", file, *QUICK[:-1])
     assert "\naccuracy " in result.stdout

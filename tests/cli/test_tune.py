@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from tests.cli.tools import failed, json_of, run, sets, succeeded
-from tinykernel.modelfile import about
+from tinykernel.model.file import about
 
 # At 4 KB the linear part of 5 inputs is all that competes with a few components.
 OPTIONS = (*("-t", "cortex-m0plus"), *sets("sizes=3KB,4KB", "effort=quick", "folds=2", "epochs=2"))
@@ -37,7 +37,7 @@ def test_the_recommended_model_is_written(work, tuned):
 
 def test_pick_trains_nothing(work, tuned, monkeypatch):
     """--pick writes another size from the journal; a size that is not there is one line."""
-    monkeypatch.setattr("tinykernel.tuning.run.run_trial", Mock(side_effect=AssertionError))
+    monkeypatch.setattr("tinykernel.kinds.tune.trials.run_trial", Mock(side_effect=AssertionError))
     command = ("tune", work / "data.npz", *OPTIONS)
     for asked, expected in (("3KB", 3072), ("100KB", 4096)):
         file = tuned / f"{asked}.tkm"

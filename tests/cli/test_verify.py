@@ -6,11 +6,11 @@ import numpy as np
 
 from tests.cli.tools import QUICK, bare, blobs, failed, json_of, run, succeeded, table_with_groups
 from tinykernel import load, save
-from tinykernel.build import parity
-from tinykernel.build.parity import VerifyResult
-from tinykernel.cli.common.arguments import each_that_fits
-from tinykernel.cli.common.verification import print_verification
-from tinykernel.errors import LinkError
+from tinykernel.base.errors import LinkError
+from tinykernel.face.arguments import each_that_fits
+from tinykernel.face.evaluation import print_verification
+from tinykernel.run import parity
+from tinykernel.run.parity import VerifyResult
 
 
 def test_verify(work, tmp_path):
@@ -64,7 +64,7 @@ def test_a_model_trained_with_groups_takes_its_own_table(tmp_path):
 
 def test_one_difference_fails(work, monkeypatch):
     """One differing score gives status 1 and is shown."""
-    from tinykernel.model import IntegerModel
+    from tinykernel.model.integer import IntegerModel
 
     right = IntegerModel.scores_quantized
 

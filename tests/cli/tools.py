@@ -12,8 +12,8 @@ from unittest.mock import patch
 import numpy as np
 from typer.testing import CliRunner, Result
 
-from tinykernel.cli import app
-from tinykernel.cli.common import bars
+from tinykernel.face import app
+from tinykernel.face import output as bars
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,7 +16,7 @@ from tests.random_models import (
     random_raw,
     tree_model,
 )
-from tinykernel.model.answers.values import Values
+from tinykernel.model.answers import Values
 from tinykernel.model.integer import IntegerModel
 
 Maker = Callable[[], IntegerModel]

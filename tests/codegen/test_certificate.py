@@ -18,11 +18,11 @@ from tests.firmware.local_models import ALL
 from tests.fuzz.proofs import load_checker
 from tests.random_models import make_model, one_class, random_model, tree_model, with_linear
 from tests.sessions import ROOT
-from tinykernel.codegen.certificate import certificate
-from tinykernel.codegen.sources import render_single, render_sources
-from tinykernel.model import IntegerModel
-from tinykernel.model.stages.components import Components
-from tinykernel.modelfile import save
+from tinykernel.compile.certificate import certificate
+from tinykernel.compile.sources import render_single, render_sources
+from tinykernel.model.file import save
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.components.spec import Components
 
 CHECKER = ROOT / "firmware" / "check_proof.py"
 OF_TABLES = {

@@ -10,8 +10,8 @@ import typer
 
 from tests.board.kinds import KINDS
 from tests.cli.tools import ROOT
-from tinykernel.cli import app
-from tinykernel.codegen.projects import exported_files
+from tinykernel.compile.projects import exported_files
+from tinykernel.face import app
 
 # Newer versions of typer have a click of their own.
 UsageError: Any = typer.BadParameter.__base__

@@ -11,14 +11,14 @@ import pytest
 from tests.convolutions import convolution_model
 from tests.random_models import random_model
 from tests.refusals import refused
-from tinykernel.build.program import write_sources
-from tinykernel.codegen.enums import constants_of
-from tinykernel.codegen.projects import exported_files
-from tinykernel.codegen.sources import render_sources
-from tinykernel.coding.codes import Coding
-from tinykernel.errors import OptionError, RangeError
-from tinykernel.model.answers.labels import Labels
-from tinykernel.modelfile import about, load
+from tinykernel.base.coding import Coding
+from tinykernel.base.errors import OptionError, RangeError
+from tinykernel.compile.enums import constants_of
+from tinykernel.compile.projects import exported_files
+from tinykernel.compile.sources import render_sources
+from tinykernel.model.answers import Labels
+from tinykernel.model.file import about, load
+from tinykernel.run.program import write_sources
 
 HOSTILE = (
     *("*/ int x; /*", "*//*", "/*/", 'a"b', "back\\", "back\\\n#error", "??/", "größe", "grosse"),

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.codegen.kinds import EVERY
-from tinykernel.build.program import WARNING_FLAGS
-from tinykernel.codegen.projects import export, formats
-from tinykernel.codegen.sources import render_single, render_sources
+from tinykernel.compile.projects import export, formats
+from tinykernel.compile.sources import render_single, render_sources
 from tinykernel.model.integer import IntegerModel
+from tinykernel.run.program import WARNING_FLAGS
 
 #: By format: what is compiled, and the function of each model that its program calls.
 SOURCES = {

@@ -22,14 +22,14 @@ from tests.random_models import random_model, random_raw
 from tests.refusals import refused
 from tests.separable import separable_model
 from tests.spectra import spectral_model
-from tinykernel import resources
-from tinykernel.board.link import results_of
-from tinykernel.board.samples import Lines
-from tinykernel.codegen.projects import export, exported_files, formats
-from tinykernel.codegen.targets import find_target
-from tinykernel.errors import OptionError
-from tinykernel.model import IntegerModel
-from tinykernel.model.stages.frame import Frame
+from tinykernel.base import files as resources
+from tinykernel.base.errors import OptionError
+from tinykernel.compile.projects import export, exported_files, formats
+from tinykernel.compile.targets import find_target
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.frame.spec import Frame
+from tinykernel.run.link import results_of
+from tinykernel.run.samples import Lines
 
 BUILD_SYSTEMS = Path(__file__).parent / "build_systems"
 OFFLINE = Path(__file__).parent / "platform_offline"

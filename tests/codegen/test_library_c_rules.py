@@ -11,7 +11,7 @@ from tests.codegen.test_library import MODELS, write_library
 from tests.processes import captured
 from tests.random_fronts import local_model, random_signal_stage
 from tests.sessions import ROOT
-from tinykernel.codegen.projects import export
+from tinykernel.compile.projects import export
 
 # cppcheck reads no headers of the system; a Cortex-M4 besides the plain C of the other cores.
 COMMON = [

@@ -12,7 +12,7 @@ from tests.codegen.test_library import BUILD_SYSTEMS, MODELS, arduino, cmake, ru
 from tests.codegen.test_platformio import emulated
 from tests.random_models import random_model
 from tests.sessions import ROOT, Block, blocks, commands, run_command
-from tinykernel.modelfile import save
+from tinykernel.model.file import save
 
 PAGE = ROOT / "docs" / "building.md"
 # Programs that nothing here can run: sections say that their commands are checked by rule.

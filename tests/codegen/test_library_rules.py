@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.random_models import random_model
-from tinykernel.codegen.projects import export
+from tinykernel.compile.projects import export
 
 NAMES = ["gesture", "a_name_of_forty_letters_is_the_longest_o"]
 SEMVER = r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?"

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.refusals import refused
-from tinykernel.codegen.literals import (
+from tinykernel.base.errors import OptionError, RangeError
+from tinykernel.pieces.tables import (
     check_name,
     float_literal,
     integer_literal,
@@ -16,7 +17,6 @@ from tinykernel.codegen.literals import (
     string_literal,
     table_rows,
 )
-from tinykernel.errors import OptionError, RangeError
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))

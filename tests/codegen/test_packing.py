@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from tests.random_models import changed, random_model
-from tinykernel.codegen.pack.components import FIVES, five_of
-from tinykernel.codegen.plan import PackedModel, pack
-from tinykernel.model.readouts.ternary import Ternary
-from tinykernel.model.stages.components import Components
+from tinykernel.compile.plan import PackedModel, pack
+from tinykernel.pieces.components.pack import FIVES, five_of
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.ternary.spec import Ternary
 
 
 def _macros(packed: PackedModel) -> dict[str, str]:

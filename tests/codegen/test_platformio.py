@@ -12,9 +12,9 @@ import pytest
 
 from tests.processes import captured
 from tests.random_models import random_model
-from tinykernel import resources
-from tinykernel.build.machines import MACHINES
-from tinykernel.codegen.projects import export
+from tinykernel.base import files as resources
+from tinykernel.compile.projects import export
+from tinykernel.run.emulated import MACHINES
 
 PLATFORM = Path(__file__).parent / "platform_offline"
 

@@ -14,10 +14,10 @@ from tests.processes import captured
 from tests.random_models import random_model
 from tests.refusals import refused
 from tests.spectra import spectral_model
-from tinykernel.codegen.projects import export, exported_files, formats, generated_inputs, n_vectors
-from tinykernel.codegen.targets import TARGETS
-from tinykernel.errors import FileError, OptionError
-from tinykernel.model import IntegerModel
+from tinykernel.base.errors import FileError, OptionError
+from tinykernel.compile.projects import export, exported_files, formats, generated_inputs, n_vectors
+from tinykernel.compile.targets import TARGETS
+from tinykernel.model.integer import IntegerModel
 
 EVERY_PROJECT = [(name, fw) for name, target in TARGETS.items() for fw in target.frameworks]
 

@@ -11,11 +11,11 @@ import pytest
 
 from tests.random_models import balanced, random_model, random_raw, tree_model
 from tests.refusals import refused_for
-from tinykernel.build.parity import verify
-from tinykernel.build.program import write_sources
-from tinykernel.codegen.plan import FORMAT, pack
-from tinykernel.codegen.sources import render_sources, render_vectors
-from tinykernel.decisions import calibrate
+from tinykernel.compile.plan import FORMAT, pack
+from tinykernel.compile.sources import render_sources, render_vectors
+from tinykernel.learn.calibration import calibrate
+from tinykernel.run.parity import verify
+from tinykernel.run.program import write_sources
 
 
 @pytest.mark.slow
@@ -23,7 +23,7 @@ def test_the_same_bytes_every_time(checkout: Path) -> None:
     """Two processes render equal bytes, whatever Python's hash seed."""
     script = (
         "import hashlib; from tests.random_models import random_model;"
-        "from tinykernel.codegen.sources import render_sources;"
+        "from tinykernel.compile.sources import render_sources;"
         "files = render_sources(random_model(1, kept='some'), 'gesture');"
         "print(hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest())"
     )
@@ -162,6 +162,6 @@ def test_names_that_are_not_unique_are_not_rendered(monkeypatch: pytest.MonkeyPa
     """A stage or part whose table has the name of another one ends where C is rendered."""
     packed = pack(random_model(1))
     twice = replace(packed, tables=(*packed.tables, packed.tables[0]))
-    monkeypatch.setattr("tinykernel.codegen.sources.pack", lambda _: twice)
+    monkeypatch.setattr("tinykernel.compile.plan.pack", lambda _: twice)
     with pytest.raises(AssertionError, match="names that are not unique"):
         render_sources(random_model(1), "gesture")

@@ -3,9 +3,8 @@
 import pytest
 
 from tests.refusals import refused
-from tinykernel.codegen.boards import BOARDS
-from tinykernel.codegen.targets import TARGETS, board_for, find_target
-from tinykernel.errors import TargetError
+from tinykernel.base.errors import TargetError
+from tinykernel.compile.targets import BOARDS, TARGETS, board_for, find_target
 
 NAMES = [
     *("cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m4f", "cortex-m7"),

@@ -7,7 +7,7 @@ import numpy as np
 from tests.codegen.kinds import EVERY
 from tests.processes import captured
 from tests.random_models import random_raw
-from tinykernel.codegen.projects import export
+from tinykernel.compile.projects import export
 
 # One of each way in which rows reach a model, and of each answer.
 KINDS = (

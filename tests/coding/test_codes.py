@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinykernel.coding.codes import Coding, coding_of, recoded
-from tinykernel.data.formats.tables import Selection
+from tinykernel.base.coding import Coding, coding_of, recoded
+from tinykernel.base.errors import DataError
 from tinykernel.data.load import load_data, load_rows
-from tinykernel.errors import DataError
+from tinykernel.data.tables import Selection
 
 _COLOURS = ("red", "blue", "none", "?", "green")
 

@@ -24,10 +24,10 @@ from tinykernel import (
     train,
     verify,
 )
-from tinykernel.coding.codes import Coding
-from tinykernel.coding.frames import coded_rows
-from tinykernel.errors import DataError, ShapeError, TinykernelError
-from tinykernel.modelfile import about
+from tinykernel.base.coding import Coding
+from tinykernel.base.errors import DataError, ShapeError, TinykernelError
+from tinykernel.base.frames import coded_rows
+from tinykernel.model.file import about
 
 _QUICK = {"effort": "quick", "random_state": 0}
 _SMALL = {"n_components": 64, "effort": "quick", "random_state": 0}

@@ -8,9 +8,9 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 import tinykernel
-from tinykernel.conversion import change_of, convert
+from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.catboost import SavedModel
-from tinykernel.errors import ConvertError
+from tinykernel.conversion.models import change_of, convert
 
 SETS = {"cancer": load_breast_cancer, "wine": load_wine}
 

@@ -12,11 +12,11 @@ from sklearn.linear_model import LogisticRegression
 
 import tinykernel
 from tests.torch_modules import conv, linear, module, normalized, pool, sequential
-from tinykernel.conversion import change_of, convert
+from tinykernel.base.errors import ConvertError, ShapeError
+from tinykernel.conversion.models import change_of, convert
 from tinykernel.conversion.networks.signal import rounded
 from tinykernel.conversion.networks.torch import of_torch
-from tinykernel.errors import ConvertError, ShapeError
-from tinykernel.model.stages import Separable
+from tinykernel.pieces.separable.spec import Separable
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 IMAGES = DIGITS.reshape(-1, 1, 8, 8).repeat(2, axis=2).repeat(2, axis=3)

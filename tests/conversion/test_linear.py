@@ -24,8 +24,8 @@ from sklearn.svm import SVC, LinearSVC, LinearSVR
 
 import tinykernel
 from tests.refusals import refused, refused_for
-from tinykernel.conversion import change_of, convert
-from tinykernel.errors import ConvertError
+from tinykernel.base.errors import ConvertError
+from tinykernel.conversion.models import change_of, convert
 
 SETS = {"digits": load_digits, "cancer": load_breast_cancer, "wine": load_wine}
 CLASSIFIERS = [

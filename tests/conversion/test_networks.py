@@ -10,10 +10,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import tinykernel
-from tinykernel.conversion import change_of, convert
+from tinykernel.base.errors import TinykernelError
+from tinykernel.conversion.models import change_of, convert
 from tinykernel.conversion.networks.dense import levels_of
-from tinykernel.errors import TinykernelError
-from tinykernel.model.grid import Grid
+from tinykernel.pieces.grid import Grid
 
 
 def _fitted(load, kind=MLPClassifier, dtype="float32", **options):

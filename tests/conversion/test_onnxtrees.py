@@ -6,7 +6,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from tests.refusals import refused_for
-from tinykernel.conversion import change_of, convert
+from tinykernel.conversion.models import change_of, convert
 
 
 def attributes(forest, output):

@@ -7,10 +7,10 @@ from sklearn.neural_network import MLPClassifier
 
 import tinykernel
 from tests.torch_modules import linear, module, normalized, sequential
-from tinykernel.conversion import change_of, convert
+from tinykernel.base.errors import ConvertError, OptionError, ShapeError
+from tinykernel.conversion.models import change_of, convert
 from tinykernel.conversion.networks.onnx import of_onnx
 from tinykernel.conversion.networks.torch import of_torch
-from tinykernel.errors import ConvertError, OptionError, ShapeError
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import tinykernel
 from tests.refusals import refused_for
-from tinykernel.conversion import change_of, convert
 from tinykernel.conversion.ensemble import bounds_of
+from tinykernel.conversion.models import change_of, convert
 
 RNG = np.random.default_rng(0)
 N = 1500

@@ -32,13 +32,13 @@ import tinykernel
 from tests.random_models import EXACT, exact_trees
 from tests.refusals import refused
 from tinykernel import report
-from tinykernel.conversion import convert
+from tinykernel.base.errors import BudgetError, ConvertError, DataError, OptionError
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.forests import ensemble_of
+from tinykernel.conversion.models import convert
 from tinykernel.conversion.trees import integer_model
-from tinykernel.errors import BudgetError, ConvertError, DataError, OptionError
-from tinykernel.model.readouts.trees import Trees
-from tinykernel.model.stages.scale import order_of
+from tinykernel.pieces.scale.spec import order_of
+from tinykernel.pieces.trees.spec import Trees
 
 N_ROWS = 20000
 SETS = {"digits": load_digits, "cancer": load_breast_cancer, "wine": load_wine}

@@ -9,9 +9,9 @@ import pytest
 
 from tests.cli.tools import failed
 from tests.data.test_load import npz, refused, small
-from tinykernel.data.formats.tables import Selection
+from tinykernel.base.errors import TinykernelError
 from tinykernel.data.load import load_data
-from tinykernel.errors import TinykernelError
+from tinykernel.data.tables import Selection
 
 
 def header(said: str) -> bytes:
@@ -45,7 +45,7 @@ def test_headers_of_arrays_are_not_believed(tmp_path, said) -> None:
 def test_a_fault_of_our_own_is_not_called_a_damaged_file(tmp_path, monkeypatch):
     """Only what NumPy and zipfile raise says that a file is damaged."""
     monkeypatch.setattr(
-        "tinykernel.data.formats.numpy_files._checked_header",
+        "tinykernel.data.binary._checked_header",
         Mock(side_effect=AttributeError("our own")),
     )
     X, y = small()

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import refusals
-from tinykernel.data.formats.tables import Selection
+from tinykernel.base.errors import FileError, TinykernelError
 from tinykernel.data.load import load_data, load_rows
 from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import find_data
-from tinykernel.errors import FileError, TinykernelError
+from tinykernel.data.tables import Selection
 
 
 def small(rows: int = 20, features: int = 3, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ import pytest
 from tests.cli.tools import QUICK, json_of, run, succeeded
 from tinykernel import Classifier, evaluate
 from tinykernel.data.columns import lost_digits
-from tinykernel.data.ranges import outside
+from tinykernel.judge.ranges import outside
 
 RNG = np.random.default_rng(0)
 

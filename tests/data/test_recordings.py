@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from scipy.io import wavfile
 
 from tests import refusals
+from tinykernel.base.errors import TinykernelError
+from tinykernel.data.labels import NamePattern
+from tinykernel.data.recording_files import Reading
 from tinykernel.data.recordings import windows
-from tinykernel.data.recordings.files import Reading
-from tinykernel.data.recordings.labels import NamePattern
-from tinykernel.data.recordings.streams import pieces
 from tinykernel.data.splits import split_recordings
-from tinykernel.errors import TinykernelError
+from tinykernel.data.streams import pieces
 
 
 def log(path: Path, *, step: int = 20, header: str = "time_ms,ax,ay,label") -> Path:

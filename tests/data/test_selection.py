@@ -8,9 +8,9 @@ import pytest
 from tests.cli.tools import blobs, failed, run, succeeded
 from tests.refusals import refused
 from tinykernel import load
-from tinykernel.data.formats.tables import Selection
+from tinykernel.base.errors import DataError
 from tinykernel.data.load import load_data
-from tinykernel.errors import DataError
+from tinykernel.data.tables import Selection
 
 TINY = ("--set", "n_components=8", "--set", "epochs=1", "--effort", "quick", "--quiet")
 

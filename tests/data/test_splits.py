@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.data.test_recordings import log, refused
-from tinykernel.data.recordings import Windows, windows
+from tinykernel.base.errors import TinykernelError
+from tinykernel.data.cutting import Windows
+from tinykernel.data.recordings import windows
 from tinykernel.data.splits import as_dataset, split_recordings
-from tinykernel.errors import TinykernelError
 
 
 def made(groups: list[str], y: list[int]) -> Windows:

@@ -10,9 +10,9 @@ import pytest
 from tests.cli.tools import failed, succeeded
 from tests.data.test_selection import TINY
 from tinykernel import load
-from tinykernel.data.formats.tables import Selection
+from tinykernel.base.errors import DataError
 from tinykernel.data.load import load_data, load_rows
-from tinykernel.errors import DataError
+from tinykernel.data.tables import Selection
 
 _HEADER = ("x", "z", "label")
 

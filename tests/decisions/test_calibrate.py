@@ -10,15 +10,19 @@ import pytest
 from tests.random_models import changed, random_model, random_raw
 from tests.refusals import refused, refused_for
 from tinykernel import load, save
-from tinykernel.decisions import calibrate
-from tinykernel.decisions.confidence import calibration_error, fit_temperature
-from tinykernel.decisions.description import calibration_in_words
-from tinykernel.decisions.shares import conformal_levels, rows_needed, upper_bound
-from tinykernel.decisions.thresholds import Ranking
-from tinykernel.errors import ModelError, RowsError
-from tinykernel.model.answers.decision import Decision, softmax
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.record import contents
+from tinykernel.base.errors import ModelError, RowsError
+from tinykernel.judge.decisions import calibration_in_words
+from tinykernel.learn.calibration import calibrate
+from tinykernel.learn.confidence import (
+    Ranking,
+    calibration_error,
+    conformal_levels,
+    fit_temperature,
+    rows_needed,
+    upper_bound,
+)
+from tinykernel.model.answers import Decision, Labels, softmax
+from tinykernel.pieces.record import contents
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +159,7 @@ def test_a_temperature_that_makes_probabilities_worse_is_not_kept(rows, monkeypa
     """The likeliest probabilities have no larger error than those of the model itself."""
     model, X, y = rows
     # The package has a function of this module's name.
-    module = import_module("tinykernel.decisions.calibrate")
+    module = import_module("tinykernel.learn.calibration")
     monkeypatch.setattr(module, "fit_temperature", lambda *_: 1e-6)
     found = calibrate(model, X, y)
     assert found.error_after > found.error_before

@@ -11,7 +11,8 @@ from hypothesis.extra.numpy import arrays
 
 from tests.firmware.local_models import SIGNALS, SPECTRA
 from tests.refusals import refused
-from tinykernel.decisions.events import (
+from tinykernel.base.errors import RowsError
+from tinykernel.judge.event_rules import (
     EventCalibration,
     Stream,
     _DecayedStreams,
@@ -20,9 +21,8 @@ from tinykernel.decisions.events import (
     rate_after,
     spread,
 )
-from tinykernel.errors import RowsError
-from tinykernel.evaluation.events import curve_in_words, evaluate_events, over_promise
-from tinykernel.model.answers.events import Events, sums_over
+from tinykernel.judge.events import curve_in_words, evaluate_events, over_promise
+from tinykernel.model.answers import Events, sums_over
 
 SECOND = 10
 

@@ -9,12 +9,13 @@ import pytest
 from tests.cli.tools import failed, run, succeeded
 from tests.random_models import balanced, changed, random_model, random_raw
 from tests.refusals import refused
-from tinykernel.decisions import Counters, calibrate, drift, expected_counts
-from tinykernel.decisions.counters import saturated
-from tinykernel.errors import FormatError, ModelError, TinykernelError
-from tinykernel.model.answers.decision import margins
+from tinykernel.base.errors import FormatError, ModelError, TinykernelError
+from tinykernel.judge.drift import drift, expected_counts
+from tinykernel.learn.calibration import calibrate
+from tinykernel.model.answers import margins
+from tinykernel.model.counters import Counters, saturated
+from tinykernel.model.file import save
 from tinykernel.model.integer import IntegerModel
-from tinykernel.modelfile import save
 
 MODEL = balanced(random_model(3, n_features=12, n_classes=3, n_blocks=1, raw_dtype="int16"))
 

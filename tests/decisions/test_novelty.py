@@ -5,11 +5,11 @@ import numpy as np
 from tests.random_models import random_model, random_raw
 from tests.refusals import refused, refused_for
 from tinykernel import calibrate, load
-from tinykernel.decisions.novelty import alarms
-from tinykernel.decisions.shares import upper_bound
-from tinykernel.errors import ModelError, OptionError
-from tinykernel.model.answers.decision import novelties
-from tinykernel.modelfile import save
+from tinykernel.base.errors import ModelError, OptionError
+from tinykernel.learn.confidence import upper_bound
+from tinykernel.learn.novelty import alarms
+from tinykernel.model.answers import novelties
+from tinykernel.model.file import save
 
 
 def test_the_promise_holds_as_often_as_it_says() -> None:

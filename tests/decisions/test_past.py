@@ -10,8 +10,8 @@ from tests.firmware.test_host import SANITISERS
 from tests.random_models import balanced, random_model
 from tests.refusals import refused_for
 from tinykernel import relative
-from tinykernel.build.program import WARNING_FLAGS, build, write_sources
-from tinykernel.codegen.sources import render_sources
+from tinykernel.compile.sources import render_sources
+from tinykernel.run.program import WARNING_FLAGS, build, write_sources
 
 
 @settings(deadline=None)

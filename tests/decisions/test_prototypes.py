@@ -9,11 +9,11 @@ from sklearn.datasets import load_digits
 from tests.random_models import random_model, random_raw
 from tests.refusals import refused
 from tinykernel import Classifier, calibrate, load
-from tinykernel.decisions.novelty import MOST_BYTES, FittedNovelty, fit_margin_line, fit_prototypes
-from tinykernel.errors import ModelError, OptionError, RowsError
-from tinykernel.model.answers.decision import margins
-from tinykernel.model.stages.components import Components
-from tinykernel.modelfile import save
+from tinykernel.base.errors import ModelError, OptionError, RowsError
+from tinykernel.learn.novelty import MOST_BYTES, FittedNovelty, fit_margin_line, fit_prototypes
+from tinykernel.model.answers import margins
+from tinykernel.model.file import save
+from tinykernel.pieces.components.spec import Components
 
 
 @pytest.mark.parametrize("bits", [8, 16])

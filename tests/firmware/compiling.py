@@ -4,9 +4,9 @@ import subprocess
 from pathlib import Path
 
 from tests.sessions import ROOT
-from tinykernel.build.program import write_sources
-from tinykernel.codegen.sources import render_sources
-from tinykernel.model import IntegerModel
+from tinykernel.compile.sources import render_sources
+from tinykernel.model.integer import IntegerModel
+from tinykernel.run.program import write_sources
 
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
 CPP = ("-xc++", "-std=c++17")

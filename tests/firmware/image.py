@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from tests.firmware.compiling import program
 from tests.random_models import random_raw
-from tinykernel import resources
-from tinykernel.build.harness import run_rows, write_rows
-from tinykernel.build.parity import compare, entry_rows, expected_values
-from tinykernel.build.program import (
+from tinykernel.base import files as resources
+from tinykernel.compile.sources import render_sources
+from tinykernel.model.integer import IntegerModel
+from tinykernel.run.parity import compare, entry_rows, expected_values, run_rows, write_rows
+from tinykernel.run.program import (
     WARNING_FLAGS,
     Platform,
     Program,
@@ -20,8 +21,6 @@ from tinykernel.build.program import (
     harness_flags,
     write_sources,
 )
-from tinykernel.codegen.sources import render_sources
-from tinykernel.model.integer import IntegerModel
 
 
 class _Part(Program):

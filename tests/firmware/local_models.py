@@ -11,7 +11,7 @@ from tests.random_fronts import local_model, offset_model, random_beside, random
 from tests.random_models import random_model, with_linear
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
-from tinykernel.model.answers.events import Events
+from tinykernel.model.answers import Events
 from tinykernel.model.integer import IntegerModel
 
 

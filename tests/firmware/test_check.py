@@ -9,11 +9,11 @@ import pytest
 from tests.firmware.compiling import program
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
-from tinykernel.build.program import Platform, build, write_sources
-from tinykernel.build.toolchains import host_toolchain
-from tinykernel.codegen.plan import pack
-from tinykernel.codegen.sources import render_sources
+from tinykernel.compile.plan import pack
+from tinykernel.compile.sources import render_sources
 from tinykernel.model.integer import IntegerModel
+from tinykernel.run.program import Platform, build, write_sources
+from tinykernel.run.toolchains import host_toolchain
 
 MAIN = '#include "gesture.h"\nint main(void)\n{\n    return gesture_check();\n}\n'
 MODELS = {

@@ -13,8 +13,8 @@ from tests.firmware.compiling import COMPILERS, WARNINGS, check_statically, run_
 from tests.firmware.local_models import ALL
 from tests.firmware.test_decisions import deciding
 from tests.random_models import TABLES, random_model, random_raw
-from tinykernel.build.program import write_sources
-from tinykernel.codegen.sources import render_sources, render_vectors
+from tinykernel.compile.sources import render_sources, render_vectors
+from tinykernel.run.program import write_sources
 
 _KINDS = ("windows by row", "bitmap", "compact", "constant windows", "signs, two classes")
 MODELS: dict[str, dict[str, Any]] = {

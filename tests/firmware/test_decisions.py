@@ -12,13 +12,13 @@ from tests.firmware.local_models import CONVOLUTIONS, SIGNALS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import random_model, random_raw
 from tinykernel import export
-from tinykernel.build.parity import verify
-from tinykernel.codegen import sources
-from tinykernel.codegen.sources import render_single, render_sources
-from tinykernel.decisions.novelty import as_levels, fit_margin_line
-from tinykernel.model.answers.decision import Decision, margins, nearer, novelties
+from tinykernel.compile import sources
+from tinykernel.compile.sources import render_single, render_sources
+from tinykernel.learn.novelty import as_levels, fit_margin_line
+from tinykernel.model.answers import Decision, margins, nearer, novelties
 from tinykernel.model.integer import IntegerModel
-from tinykernel.model.readouts.prototypes import coarse, distances
+from tinykernel.pieces.prototypes.spec import coarse, distances
+from tinykernel.run.parity import verify
 
 
 def deciding(model: IntegerModel, X: np.ndarray, per_class: bool = False) -> IntegerModel:

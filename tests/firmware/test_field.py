@@ -10,11 +10,11 @@ from tests.firmware.compiling import WARNINGS, program, run_compiler
 from tests.firmware.local_models import CONVOLUTIONS, SIGNALS
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import balanced, random_model, random_raw
-from tinykernel.build.program import WARNING_FLAGS, Platform, build, write_sources
-from tinykernel.codegen.sources import render_sources
-from tinykernel.decisions.counters import Counters, saturated
-from tinykernel.model.answers.decision import margins
+from tinykernel.compile.sources import render_sources
+from tinykernel.model.answers import margins
+from tinykernel.model.counters import Counters, saturated
 from tinykernel.model.integer import IntegerModel
+from tinykernel.run.program import WARNING_FLAGS, Platform, build, write_sources
 
 CASES: dict[str, Callable[[], IntegerModel]] = {
     "two classes": lambda: balanced(random_model(2, n_classes=2, raw_dtype="float32")),

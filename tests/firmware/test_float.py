@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.firmware.compiling import WARNINGS, program
-from tinykernel import resources
-from tinykernel.model.stages.scale import Scale
+from tinykernel.base import files as resources
+from tinykernel.pieces.scale.spec import Scale
 
 #: Floats of the compiler, integers with long products, and integers without.
 VARIANTS = {

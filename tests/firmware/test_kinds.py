@@ -11,11 +11,11 @@ from tests.firmware.image import differences, with_extremes
 from tests.firmware.local_models import ALL
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import TABLES, random_model, random_raw
-from tinykernel.build.machines import machines_for
-from tinykernel.build.parity import verify
-from tinykernel.build.program import Platform
-from tinykernel.build.toolchains import find_toolchain
-from tinykernel.codegen.targets import find_target
+from tinykernel.compile.targets import find_target
+from tinykernel.run.emulated import machines_for
+from tinykernel.run.parity import verify
+from tinykernel.run.program import Platform
+from tinykernel.run.toolchains import find_toolchain
 
 CORES = ("cortex-m0", "cortex-m3", "cortex-m33", "esp32c3", "cortex-m4")
 # Between them every format, and every special case of a kernel that differs between cores.

@@ -8,9 +8,9 @@ import pytest
 from tests.firmware.compiling import compile_export
 from tests.firmware.local_models import ALL
 from tests.random_models import random_raw
-from tinykernel.build.parity import entry_rows, expected_values, verify
-from tinykernel.codegen.plan import pack
-from tinykernel.codegen.projects import export, generated_inputs
+from tinykernel.compile.plan import pack
+from tinykernel.compile.projects import export, generated_inputs
+from tinykernel.run.parity import entry_rows, expected_values, verify
 
 
 @pytest.mark.sharp

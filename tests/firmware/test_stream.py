@@ -14,10 +14,10 @@ from tests.firmware.compiling import run_program
 from tests.firmware.local_models import ALL, SIGNALS
 from tests.firmware.test_decisions import deciding
 from tinykernel import Classifier, windows
-from tinykernel.build.parity import verify
-from tinykernel.codegen.projects import generated_inputs
-from tinykernel.model.answers.values import Values
+from tinykernel.compile.projects import generated_inputs
+from tinykernel.model.answers import Values
 from tinykernel.model.integer import IntegerModel
+from tinykernel.run.parity import verify
 
 WINDOW, HOP = 128, 8
 CALLS = {

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tinykernel.errors import TinykernelError
+from tinykernel.base.errors import TinykernelError
 
 ROOT = Path(__file__).resolve().parents[2]
 _FINDINGS = ROOT / "fuzz-findings"

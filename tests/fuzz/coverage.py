@@ -58,7 +58,7 @@ def _seeds(reader: str) -> list[bytes]:
     import pickle
 
     from tests.fuzz import data, models
-    from tinykernel.modelfile import _Pickled
+    from tinykernel.model.file import _Pickled
 
     if reader in ("tkm", "content"):
         return models.seeds()
@@ -77,8 +77,8 @@ def _target(reader: str, folder: Path) -> Callable[[bytes], None]:
     import numpy as np
 
     from tests.fuzz import data, models
-    from tinykernel.errors import TinykernelError
-    from tinykernel.modelfile import load
+    from tinykernel.base.errors import TinykernelError
+    from tinykernel.model.file import load
 
     suffix = {"track": "csv", "content": "tkm"}.get(reader, reader)
     path = folder / f"file.{suffix}"
@@ -105,15 +105,12 @@ def _target(reader: str, folder: Path) -> Callable[[bytes], None]:
 def main() -> None:
     import atheris
 
-    import tinykernel.model
-
     warnings.simplefilter("ignore")
     limit_memory()
     reader = sys.argv[1]
-    with atheris.instrument_imports(include=["tinykernel.modelfile", "tinykernel.data"]):
-        import tinykernel.data
-        import tinykernel.data.signals
-        import tinykernel.modelfile  # noqa: F401
+    with atheris.instrument_imports(include=["tinykernel.model.file", "tinykernel.data"]):
+        pass
+
     with tempfile.TemporaryDirectory() as folder:
         atheris.Setup([sys.argv[0], *sys.argv[2:]], _target(reader, Path(folder)))
         atheris.Fuzz()

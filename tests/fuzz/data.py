@@ -15,9 +15,9 @@ from scipy.io import wavfile
 
 from tests.fuzz.batch import Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes
-from tinykernel.data.formats.tables import Selection
 from tinykernel.data.load import load_data, load_rows
 from tinykernel.data.signals import load_recordings
+from tinykernel.data.tables import Selection
 
 _CELLS = (
     *("", "?", "red", "*/", "nan", "inf", "1e999", '"', '"a', "a b", "1,5", "-", " 1 ", "True"),

@@ -8,10 +8,10 @@ import numpy as np
 from tests.fuzz.batch import Batch
 from tests.fuzz.mutate import mutate_bytes
 from tests.random_models import make_model, random_model, random_raw
-from tinykernel.decisions.counters import Counters, saturated
-from tinykernel.decisions.drift import drift, expected_counts
-from tinykernel.model import IntegerModel
-from tinykernel.model.answers.decision import margins
+from tinykernel.judge.drift import drift, expected_counts
+from tinykernel.model.answers import margins
+from tinykernel.model.counters import Counters, saturated
+from tinykernel.model.integer import IntegerModel
 
 _WORDS = (0, 1, 2, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1)
 _CHECK = 4

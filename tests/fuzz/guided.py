@@ -17,9 +17,9 @@ from tests.fuzz.field import states
 from tests.fuzz.kernels import SANITIZERS, VARIANTS, any_model
 from tests.processes import captured
 from tests.random_models import random_raw
-from tinykernel.build.program import write_sources
-from tinykernel.codegen.sources import render_sources
-from tinykernel.model import IntegerModel
+from tinykernel.compile.sources import render_sources
+from tinykernel.model.integer import IntegerModel
+from tinykernel.run.program import write_sources
 
 _HARNESS = Path(__file__).with_name("guided.c")
 _FLAGS = ["-std=c99", "-O1", "-g", *SANITIZERS["clang"]]

@@ -21,7 +21,7 @@ from tests.fuzz.batch import ROOT, Batch, no_limit
 from tests.processes import captured
 from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.spectra import spectral_model
-from tinykernel.cli import app
+from tinykernel.face import app
 
 _SIGNS = (
     *("*/", '"', "\\", "??/", "\n", "\r", "\x1b[31m", "\u202e", "%s", "{{", "<b>", ",", ";", "="),

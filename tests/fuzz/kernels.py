@@ -13,12 +13,11 @@ from tests.fuzz.batch import Batch, no_limit
 from tests.random_fronts import local_model, offset_model, random_beside, random_signal_stage
 from tests.random_models import random_model, random_quantized, random_raw, tree_model, with_linear
 from tests.spectra import spectral_model
-from tinykernel.build.harness import run_rows
-from tinykernel.build.parity import compare, entry_rows, expected_values
-from tinykernel.build.program import Platform, build_model
-from tinykernel.build.toolchains import host_toolchain
-from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel
+from tinykernel.base.errors import TinykernelError
+from tinykernel.model.integer import IntegerModel
+from tinykernel.run.parity import compare, entry_rows, expected_values, run_rows
+from tinykernel.run.program import Platform, build_model
+from tinykernel.run.toolchains import host_toolchain
 
 #: Wrapping is how phases work, so that unsigned overflow and shifts out of the top are meant.
 SANITIZERS = {

@@ -13,12 +13,14 @@ from tests.firmware.local_models import CONVOLUTIONS, LINEAR, OFFSETS, SEPARABLE
 from tests.fuzz.batch import Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes, mutate_json
 from tests.random_models import make_model, one_class, random_raw, tree_model
-from tinykernel import modelfile
-from tinykernel.codegen.sources import render_sources
-from tinykernel.coding.codes import Coding
-from tinykernel.model import as_integer_model
-from tinykernel.modelfile import _Pickled, load, records, schema
-from tinykernel.modelfile.container import read_container, write_container
+from tinykernel.base.coding import Coding
+from tinykernel.compile.sources import render_sources
+from tinykernel.model import file as modelfile
+from tinykernel.model import records
+from tinykernel.model import records as schema
+from tinykernel.model.file import _Pickled, load
+from tinykernel.model.pipelines import as_integer_model
+from tinykernel.model.records import read_container, write_container
 
 
 @cache

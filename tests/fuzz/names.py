@@ -11,13 +11,13 @@ import numpy as np
 from tests.fuzz.batch import Batch
 from tests.random_models import random_model
 from tests.separable import separable_model
-from tinykernel.build.program import write_sources
-from tinykernel.codegen.literals import check_name
-from tinykernel.codegen.sources import render_sources
-from tinykernel.coding.codes import Coding
-from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel
-from tinykernel.model.answers.labels import Labels
+from tinykernel.base.coding import Coding
+from tinykernel.base.errors import TinykernelError
+from tinykernel.compile.sources import render_sources
+from tinykernel.model.answers import Labels
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.tables import check_name
+from tinykernel.run.program import write_sources
 
 _HEADERS = (
     "assert ctype errno fenv float inttypes limits locale math setjmp signal stdarg stddef stdint "

@@ -13,13 +13,11 @@ from scipy.stats import binom, ttest_1samp
 
 from tests.firmware.local_models import SIGNALS
 from tests.fuzz.batch import Batch
-from tinykernel.decisions.events import Stream, choose_events, hours_of, judged
-from tinykernel.decisions.novelty import alarms
-from tinykernel.decisions.shares import effective_rows
-from tinykernel.decisions.thresholds import Ranking
-from tinykernel.errors import TinykernelError
-from tinykernel.evaluation import accuracy_interval
-from tinykernel.evaluation.intervals import rmse_interval
+from tinykernel.base.errors import TinykernelError
+from tinykernel.judge.event_rules import Stream, choose_events, hours_of, judged
+from tinykernel.judge.figures import accuracy_interval, rmse_interval
+from tinykernel.learn.confidence import Ranking, effective_rows
+from tinykernel.learn.novelty import alarms
 
 _RISK, _CHANCE = 0.05, 1e-4
 

@@ -20,9 +20,9 @@ from tests.firmware.local_models import CONVOLUTIONS, LINEAR, OFFSETS, SIGNALS, 
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.mutate import mutate_bytes, mutate_json
 from tests.random_models import make_model, one_class, random_model, tree_model, with_linear
-from tinykernel.codegen.certificate import certificate
-from tinykernel.codegen.sources import render_sources
-from tinykernel.model import IntegerModel
+from tinykernel.compile.certificate import certificate
+from tinykernel.compile.sources import render_sources
+from tinykernel.model.integer import IntegerModel
 
 _LONGEST = 20.0
 _LINES = (

@@ -9,13 +9,13 @@ import numpy as np
 
 from tests.board.kinds import KINDS, rows_of
 from tests.fuzz.batch import Batch
-from tinykernel.board import link as links
-from tinykernel.board.checking import Decisions, verify_on_board
-from tinykernel.board.link import ConnectedBoard, Link
-from tinykernel.board.recording import Recorder, Sensor
-from tinykernel.board.samples import HEADER, MAGIC
-from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel
+from tinykernel.base.errors import TinykernelError
+from tinykernel.model.integer import IntegerModel
+from tinykernel.run import link as links
+from tinykernel.run.checking import Decisions, verify_on_board
+from tinykernel.run.link import ConnectedBoard, Link
+from tinykernel.run.recording import Recorder, Sensor
+from tinykernel.run.samples import HEADER, MAGIC
 
 _PIECES = (
     b"",

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from tests.fuzz.batch import Batch, no_limit
 from tests.fuzz.kernels import SANITIZERS
 from tinykernel import Classifier, load, save
-from tinykernel.build.parity import verify
-from tinykernel.codegen.projects import export
-from tinykernel.codegen.targets import TARGETS
-from tinykernel.errors import TinykernelError
-from tinykernel.training.options.ranges import PRESETS
+from tinykernel.base.checks import PRESETS
+from tinykernel.base.errors import TinykernelError
+from tinykernel.compile.projects import export
+from tinykernel.compile.targets import TARGETS
+from tinykernel.run.parity import verify
 
 _DTYPES = ("float32", "float64", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool")
 _LABELS: tuple[Any, ...] = (

@@ -15,10 +15,10 @@ from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.data import read
 from tests.processes import captured
 from tests.random_models import changed
-from tinykernel.codegen.sources import render_sources
-from tinykernel.errors import TinykernelError
-from tinykernel.model import IntegerModel
-from tinykernel.modelfile import load
+from tinykernel.base.errors import TinykernelError
+from tinykernel.compile.sources import render_sources
+from tinykernel.model.file import load
+from tinykernel.model.integer import IntegerModel
 
 CRASHERS = sorted(Path(__file__).with_name("crashers").iterdir())
 

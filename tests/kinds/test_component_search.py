@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from tinykernel.kinds.component_search import ComponentSearch
-from tinykernel.training.components.learner import MixedRows
-from tinykernel.training.components.trials import TrialData
-from tinykernel.training.folds import Fold
-from tinykernel.training.options.recipe import Recipe
+from tinykernel.learn.components.learner import MixedRows, TrialData
+from tinykernel.learn.folds import Fold
+from tinykernel.learn.recipe import Recipe
 
 FORMS = {("compact", None): 512, ("windows", None): 256, ("compact", 4): 256}
 

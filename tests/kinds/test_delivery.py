@@ -7,14 +7,13 @@ from sklearn.datasets import load_iris
 
 from tests.refusals import refused
 from tinykernel import Classifier, load, save, train
-from tinykernel.budget import fitting
-from tinykernel.errors import BudgetError
-from tinykernel.kinds import kinds_for
+from tinykernel.base.errors import BudgetError
+from tinykernel.kinds.catalogue import kinds_for
 from tinykernel.kinds.components import ComponentsKind
-from tinykernel.kinds.delivery import deliver
-from tinykernel.kinds.selection import select
+from tinykernel.kinds.selection import deliver, select
 from tinykernel.kinds.sizing import Usage
-from tinykernel.modelfile import records
+from tinykernel.kinds.train import fitting
+from tinykernel.model import records
 
 QUICK = {"effort": "quick", "epochs": 2, "random_state": 0, "model": "components"}
 

@@ -11,18 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from tinykernel import Classifier, progress, train
-from tinykernel.budget import fitting
-from tinykernel.errors import TinykernelError
+from tinykernel import Classifier, train
+from tinykernel.base import progress
+from tinykernel.base.errors import TinykernelError
 from tinykernel.kinds import pace
 from tinykernel.kinds.components import ComponentsKind
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.selection import select
-from tinykernel.papers import PaperClassifier
-from tinykernel.training import loop
-from tinykernel.training.images.convolutions import ConvolutionLearner
-from tinykernel.training.loop import Schedule
-from tinykernel.training.options.effort import Effort
+from tinykernel.kinds.train import fitting
+from tinykernel.learn import loop
+from tinykernel.learn.convolutions.chains import ConvolutionLearner
+from tinykernel.learn.loop import Schedule
+from tinykernel.learn.options import Effort
+from tinykernel.papers.classifier import PaperClassifier
 
 X, y = load_digits(return_X_y=True)
 X, y = X.astype(np.uint8)[:400], y[:400] % 3

@@ -7,24 +7,24 @@ import pytest
 
 from tests.refusals import refused
 from tinykernel import train
-from tinykernel.errors import BudgetError, OptionError
-from tinykernel.kinds import KINDS, Problem, kinds_for
-from tinykernel.kinds.chains import ChannelsSpec
+from tinykernel.base.errors import BudgetError, OptionError
+from tinykernel.face.pages.page import trials_in_rows
+from tinykernel.kinds.catalogue import KINDS, kinds_for
+from tinykernel.kinds.images import ChannelsSpec, SeparableKind
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec
+from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.selection import select
-from tinykernel.kinds.separable import SeparableKind
 from tinykernel.kinds.trees import TreesKind, TreesSpec, single_tree
-from tinykernel.measure.limits import parse_limits
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.model.stages.components import Components
-from tinykernel.reporting.facts import trials_in_rows
-from tinykernel.training.choice import Candidate
-from tinykernel.training.folds import Fold
-from tinykernel.training.images.training import PreparedImages
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.forest import TreeOptions
-from tinykernel.training.readouts.trees import TreeTrial
-from tinykernel.training.trainset import prepare
+from tinykernel.learn.choice import Candidate
+from tinykernel.learn.convolutions.training import PreparedImages
+from tinykernel.learn.folds import Fold
+from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.trainset import prepare
+from tinykernel.learn.trees.forest import TreeOptions
+from tinykernel.learn.trees.search import TreeTrial
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.linear.spec import Linear
+from tinykernel.run.limits import parse_limits
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,18 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tests.training.signals.test_training import chirps
-from tinykernel.errors import TinykernelError
-from tinykernel.kinds import KINDS, Problem
+from tinykernel.base.errors import TinykernelError
+from tinykernel.kinds.catalogue import KINDS
 from tinykernel.kinds.components import ComponentsKind
+from tinykernel.kinds.images import SeparableKind
 from tinykernel.kinds.kernels import KernelsKind
 from tinykernel.kinds.linear import LinearKind, LinearSpec
-from tinykernel.kinds.separable import SeparableKind
+from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.sizing import sized, usage
-from tinykernel.measure.limits import parse_limits
-from tinykernel.model.stages.separable import Separable
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.trainset import prepare
+from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.trainset import prepare
+from tinykernel.pieces.separable.spec import Separable
+from tinykernel.run.limits import parse_limits
 
 BY_NAME = {kind.name: kind for kind in KINDS}
 

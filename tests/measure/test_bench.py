@@ -7,15 +7,14 @@ from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.random_models import random_model
 from tests.refusals import refused
 from tests.spectra import spectral_model
-from tinykernel.build.machines import MACHINES
-from tinykernel.build.program import build, find_platform
-from tinykernel.codegen.targets import find_target
-from tinykernel.errors import OptionError, TargetError
-from tinykernel.measure import bench as bench_module
-from tinykernel.measure.bench import bench
-from tinykernel.measure.instructions import estimate_instructions
-from tinykernel.measure.limits import parse_clock
-from tinykernel.measure.stages import function_ranges
+from tinykernel.base.errors import OptionError, TargetError
+from tinykernel.compile.targets import find_target
+from tinykernel.run import bench as bench_module
+from tinykernel.run.bench import bench, function_ranges
+from tinykernel.run.emulated import MACHINES
+from tinykernel.run.estimate import estimate_instructions
+from tinykernel.run.limits import parse_clock
+from tinykernel.run.program import build, find_platform
 
 LOOPS = {
     "mps2-an385": (

@@ -6,14 +6,14 @@ from sklearn.datasets import load_digits
 
 from tests.random_models import random_model
 from tinykernel import TinykernelError, report
-from tinykernel.kinds import Problem
+from tinykernel.base.checks import PRESETS
 from tinykernel.kinds.components import ComponentsKind
+from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.sizing import sized
-from tinykernel.measure import capacity
-from tinykernel.measure.limits import parse_limits
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.ranges import PRESETS
-from tinykernel.training.trainset import prepare
+from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.trainset import prepare
+from tinykernel.run import capacity
+from tinykernel.run.limits import parse_limits
 
 
 @pytest.fixture(scope="module")

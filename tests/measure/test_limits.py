@@ -10,16 +10,16 @@ from tests.refusals import refused
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
 from tinykernel import report, train
-from tinykernel.codegen.targets import TARGETS
-from tinykernel.errors import OptionError, TargetError
-from tinykernel.measure.bench import bench
-from tinykernel.measure.instructions import (
+from tinykernel.base.errors import OptionError, TargetError
+from tinykernel.compile.targets import TARGETS
+from tinykernel.run.bench import bench
+from tinykernel.run.estimate import (
     check_counted,
     estimate_instructions,
     instruction_margin,
     work_of,
 )
-from tinykernel.measure.limits import Limits, parse_limits
+from tinykernel.run.limits import Limits, parse_limits
 
 
 @pytest.fixture
@@ -93,10 +93,10 @@ def test_limits_of_time_hold_on_every_target(target) -> None:
 
 def test_a_limit_of_time_for_a_core_without_counts(monkeypatch) -> None:
     """It is refused in one line, by a training before it begins."""
-    monkeypatch.setattr("tinykernel.measure.instructions._measured", dict)
+    monkeypatch.setattr("tinykernel.run.estimate._measured", dict)
     budget = "flash=100KB,instructions=1k"
     refused(TargetError, report, random_model(1), "esp32", budget, compiler="none")
-    monkeypatch.setattr("tinykernel.budget.fitting.select", None)
+    monkeypatch.setattr("tinykernel.kinds.selection.select", None)
     with pytest.raises(TargetError):
         train([[0.0], [1.0]], [0, 1], budget=budget, target="esp32", n_components=32)
 

@@ -11,16 +11,15 @@ from tests.firmware.local_models import with_events
 from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.random_models import changed, one_class, random_model
 from tests.refusals import refused
-from tinykernel.cli.report import print_report
-from tinykernel.codegen.plan import pack
-from tinykernel.codegen.sources import render_sources
-from tinykernel.errors import OptionError, TargetError, ToolError
-from tinykernel.measure.estimate import estimate_footprint
-from tinykernel.measure.instructions import SAME
-from tinykernel.measure.limits import parse_size
-from tinykernel.measure.report import report
-from tinykernel.model import IntegerModel
-from tinykernel.model.stages.components import Components
+from tinykernel.base.errors import OptionError, TargetError, ToolError
+from tinykernel.compile.plan import pack
+from tinykernel.compile.sources import render_sources
+from tinykernel.face.commands.report import print_report
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.components.spec import Components
+from tinykernel.run.estimate import SAME, estimate_footprint
+from tinykernel.run.limits import parse_size
+from tinykernel.run.report import report
 
 # A GCC and the targets whose code it builds. ESP32 and ESP32-S3 are measured with that of the
 # ESP8266, and a Cortex-M0+ runs the code of a Cortex-M0.

@@ -8,12 +8,12 @@ from elftools.elf.elffile import ELFFile
 from tests.firmware import compiling
 from tests.measure.test_report import COMPILER
 from tests.refusals import refused
-from tinykernel.build.toolchains import find_toolchain
-from tinykernel.codegen.targets import find_target
-from tinykernel.errors import ToolError
-from tinykernel.measure.decoders import VARIABLE_STACK, MachineState, decode
-from tinykernel.measure.footprint import size_script
-from tinykernel.measure.stack import Function, read_functions, worst_case_stack
+from tinykernel.base.errors import ToolError
+from tinykernel.compile.targets import find_target
+from tinykernel.run.decoders import VARIABLE_STACK, MachineState, decode
+from tinykernel.run.footprint import size_script
+from tinykernel.run.stack import Function, read_functions, worst_case_stack
+from tinykernel.run.toolchains import find_toolchain
 
 PROGRAM = compiling.program("frames")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tinykernel import resources
-from tinykernel.codegen.sources import render_sources
+from tinykernel.base import files as resources
+from tinykernel.compile.sources import render_sources
 
 
 def promised(header: str, column: int) -> dict[str, int]:

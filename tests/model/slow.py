@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from tinykernel.model import IntegerModel
-from tinykernel.model.readouts.ternary import Ternary
-from tinykernel.model.stages.components import Components
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.ternary.spec import Ternary
 
 
 def _value(array: np.ndarray[Any, Any], index: int) -> Any:

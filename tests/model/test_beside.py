@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.random_fronts import local_model, random_beside, random_signal_stage
 from tests.random_models import random_raw
 from tests.refusals import refused
-from tinykernel.errors import ModelError, ShapeError
-from tinykernel.model.grid import Grid
-from tinykernel.model.stages.beside import Beside, as_rows, as_windows
+from tinykernel.base.errors import ModelError, ShapeError
+from tinykernel.pieces.beside.spec import Beside, as_rows, as_windows
+from tinykernel.pieces.grid import Grid
 
 
 def slow(stage: Beside, numbers: list[float]) -> list[int]:

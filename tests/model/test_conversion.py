@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from tests.random_models import make_model
 from tests.refusals import refused
-from tinykernel.errors import ModelError
-from tinykernel.model import as_integer_model, quantize
-from tinykernel.model.quantization.phases import quantize_windows
-from tinykernel.model.quantization.scale import quantize_scaler
-from tinykernel.model.quantization.scaling import InputScaling
+from tinykernel.base.errors import ModelError
+from tinykernel.model.fixed import quantize_windows
+from tinykernel.model.pipelines import as_integer_model, quantize
+from tinykernel.model.scale import InputScaling, quantize_scaler
 
 RAW = ["float32", "uint8", "int8", "uint16", "int16", "int32"]
 

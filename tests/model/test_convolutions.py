@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from tests.convolutions import convolution_model, random_convolutions, random_dense
 from tests.refusals import refused
-from tinykernel.codegen.description import consists_of
-from tinykernel.errors import ModelError, RangeError
-from tinykernel.model.grid import Grid
-from tinykernel.model.stages import Convolutions, Dense
+from tinykernel.base.errors import ModelError, RangeError
+from tinykernel.compile.enums import consists_of
+from tinykernel.pieces.convolutions.spec import Convolutions
+from tinykernel.pieces.dense.spec import Dense
+from tinykernel.pieces.grid import Grid
 
 GRID = Grid(9, 8, 1, "uint8", 0, 255)
 

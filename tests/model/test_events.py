@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 from tests.firmware.local_models import SIGNALS, with_events
 from tests.refusals import refused_for
-from tinykernel.build.parity import verify
-from tinykernel.model.answers.events import LARGEST_SUM, NO_EVENT, Events, EventState
+from tinykernel.model.answers import LARGEST_SUM, NO_EVENT, Events, EventState
+from tinykernel.run.parity import verify
 
 SCORES = st.integers(1, 60).flatmap(
     lambda n: st.integers(2, 4).flatmap(

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.firmware.compiling import WARNINGS, run_program
 from tests.frames import frame_model, random_frame
 from tests.refusals import refused
-from tinykernel.errors import ModelError
-from tinykernel.model.grid import Grid
-from tinykernel.model.stages.frame import FORMATS, Frame
+from tinykernel.base.errors import ModelError
+from tinykernel.pieces.frame.spec import FORMATS, Frame
+from tinykernel.pieces.grid import Grid
 
 
 def colours(name: str, pixels: list[list[int]], x: int) -> list[int]:

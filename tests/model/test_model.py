@@ -20,11 +20,14 @@ from tests.random_models import (
     random_raw,
 )
 from tests.refusals import refused
-from tinykernel.errors import DataError, ModelError, RangeError, ShapeError
-from tinykernel.model import Grid, IntegerModel, Scale
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.readouts import Readout, Ternary
-from tinykernel.model.stages.components import Components
+from tinykernel.base.errors import DataError, ModelError, RangeError, ShapeError
+from tinykernel.model.answers import Labels
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.scale.spec import Scale
+from tinykernel.pieces.ternary.spec import Ternary
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import tinykernel
 from tests.refusals import refused
-from tinykernel.errors import ModelError
-from tinykernel.model.grid import Grid
-from tinykernel.model.stages.offset import NARROW, Offset
+from tinykernel.base.errors import ModelError
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.offset.spec import NARROW, Offset
 
 
 @given(st.sampled_from(NARROW), st.integers(2, 70), st.integers(1, 3), st.integers(0, 2**32 - 1))

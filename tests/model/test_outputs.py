@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from tests.random_models import random_model
-from tinykernel.model.quantization.outputs import Sums, kernel_model
-from tinykernel.model.readouts import Linear, Ternary
-from tinykernel.model.stages.components import Components
+from tinykernel.model.fixed import Sums, kernel_model
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.linear.spec import Linear
+from tinykernel.pieces.ternary.spec import Ternary
 
 
 @pytest.mark.parametrize("worth", [3e-6, 3e-7, 9e-8, 6e-8, 3e-14])

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinykernel.errors import ModelError
-from tinykernel.model.permutation import Permutation
+from tinykernel.base.errors import ModelError
+from tinykernel.pieces.fastfood import Permutation
 
 
 @given(log_d=st.integers(0, 16), a=st.integers(0, 16383), c=st.integers(0, 32767))

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, OrdinalEncoder, StandardScaler
 import tinykernel
 from tests.refusals import refused
 from tinykernel import TernaryKernelClassifier, quantize
-from tinykernel.errors import ConvertError, ModelError, ShapeError
+from tinykernel.base.errors import ConvertError, ModelError, ShapeError
 
 X, Y = load_iris(return_X_y=True)
 X = X.astype(np.float32)

@@ -12,13 +12,13 @@ from scipy.linalg import hadamard
 
 from tests.random_models import changed, make_model, models, random_model, random_quantized
 from tests.refusals import refused
-from tinykernel.errors import ModelError, RangeError
-from tinykernel.hadamard import padded_dimension
-from tinykernel.model import IntegerModel, bounds, choose_schedules
-from tinykernel.model.diagonals import LARGEST, SHIFTS
-from tinykernel.model.permutation import Permutation
-from tinykernel.model.proof import bound_first, bound_second
-from tinykernel.model.stages.components import Components
+from tinykernel.base.errors import ModelError, RangeError
+from tinykernel.base.hadamard import padded_dimension
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces import proof as bounds
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.fastfood import LARGEST, SHIFTS, Permutation
+from tinykernel.pieces.proof import bound_first, bound_second, choose_schedules
 
 seeds = st.integers(0, 2**32 - 1)
 

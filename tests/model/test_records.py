@@ -14,11 +14,11 @@ from tests.random_models import one_class, random_model, tree_model
 from tests.refusals import refused
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
-from tinykernel.errors import ModelError
+from tinykernel.base.errors import ModelError
 from tinykernel.model.answers import Decision, Values
-from tinykernel.model.permutation import Permutation
-from tinykernel.model.readouts import PARTS
-from tinykernel.model.stages import STAGES
+from tinykernel.pieces.fastfood import Permutation
+from tinykernel.pieces.readouts import PARTS
+from tinykernel.pieces.stages import STAGES
 
 
 def pieces() -> dict[str, Any]:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tests.refusals import refused
 from tests.separable import random_separable
-from tinykernel.errors import ModelError, RangeError
-from tinykernel.model.grid import Grid
-from tinykernel.model.layers import MIXED, POINT, mean_offsets
-from tinykernel.model.stages.separable import MOST_AVERAGED, Separable
+from tinykernel.base.errors import ModelError, RangeError
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.layers import MIXED, POINT, mean_offsets
+from tinykernel.pieces.separable.spec import MOST_AVERAGED, Separable
 
 
 def layer_slowly(layer, image, above, down):

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.refusals import refused
 from tests.spectra import hard_frames, random_spectrum
-from tinykernel.errors import ModelError
-from tinykernel.model.grid import Grid
-from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.training.signals.spectrum import spectrum_for
+from tinykernel.base.errors import ModelError
+from tinykernel.learn.signals.spectrum import spectrum_for
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.spectrum.spec import Spectrum
 
 
 class Slow:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.firmware.local_models import OFFSETS, SIGNALS, SPECTRA
 from tinykernel.model import chain
-from tinykernel.model.stages.beside import as_rows
+from tinykernel.pieces.beside.spec import as_rows
 
 MODELS = {
     f"{kind}: {name}": make

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import tinykernel
 from tests.random_models import random_raw, random_trees, tree_model
-from tinykernel.errors import ModelError
-from tinykernel.model.grid import Grid
-from tinykernel.model.readouts.trees import Trees
+from tinykernel.base.errors import ModelError
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.trees.spec import Trees
 
 
 def slow_leaf(trees, tree, row):

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from tests.refusals import refused
 from tinykernel import TinykernelError
-from tinykernel.errors import ModelError
-from tinykernel.model.answers.values import Values
-from tinykernel.model.quantization.units import ValueUnits, to_fixed_point
+from tinykernel.base.errors import ModelError
+from tinykernel.model.answers import Values
+from tinykernel.model.fixed import ValueUnits, to_fixed_point
 
 _SIZES = st.floats(-12, 12)
 

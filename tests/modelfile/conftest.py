@@ -3,7 +3,7 @@
 import pytest
 
 from tests.modelfile.files import fit
-from tinykernel.estimator import TernaryKernelClassifier
+from tinykernel.kinds.estimators.supervised import TernaryKernelClassifier
 
 
 @pytest.fixture(scope="session")

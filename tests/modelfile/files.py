@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from tests.refusals import refused
-from tinykernel.errors import TinykernelError
-from tinykernel.estimator import TernaryKernelClassifier
-from tinykernel.modelfile import load
+from tinykernel.base.errors import TinykernelError
+from tinykernel.kinds.estimators.supervised import TernaryKernelClassifier
+from tinykernel.model.file import load
 
 SUFFIXES = ["tkm", "pkl"]
 X = np.random.default_rng(0).normal(size=(60, 3))

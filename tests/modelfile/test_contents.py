@@ -13,14 +13,15 @@ from tests.modelfile.files import SUFFIXES, X, fit
 from tests.random_models import make_model, models, random_quantized
 from tests.refusals import refused, refused_for
 from tests.separable import separable_model
-from tinykernel import modelfile
-from tinykernel.errors import ModelError
-from tinykernel.estimator import TernaryKernelClassifier
-from tinykernel.model.readouts.ternary import Ternary
-from tinykernel.model.record import PLAIN, contents
-from tinykernel.model.stages.separable import Separable
-from tinykernel.modelfile import load, save, schema
-from tinykernel.modelfile.container import VERSION, read_container, write_container
+from tinykernel.base.errors import ModelError
+from tinykernel.kinds.estimators.supervised import TernaryKernelClassifier
+from tinykernel.model import file as modelfile
+from tinykernel.model import records as schema
+from tinykernel.model.file import load, save
+from tinykernel.model.records import VERSION, read_container, write_container
+from tinykernel.pieces.record import PLAIN, contents
+from tinykernel.pieces.separable.spec import Separable
+from tinykernel.pieces.ternary.spec import Ternary
 
 
 @given(models())

@@ -17,10 +17,10 @@ import pytest
 from tests.modelfile.files import SUFFIXES, as_file, fit, refusal
 from tests.random_models import make_model, random_model
 from tests.refusals import refused
-from tinykernel import modelfile
-from tinykernel.errors import FileError, FormatError, TinykernelError
-from tinykernel.modelfile import load, save
-from tinykernel.modelfile.container import VERSION, read_container, write_container
+from tinykernel.base.errors import FileError, FormatError, TinykernelError
+from tinykernel.model import file as modelfile
+from tinykernel.model.file import load, save
+from tinykernel.model.records import VERSION, read_container, write_container
 
 
 @pytest.mark.parametrize(

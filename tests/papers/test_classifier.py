@@ -6,11 +6,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, make_moons
 from sklearn.model_selection import train_test_split
 
-from tinykernel import progress
-from tinykernel.model.stages.components import Components
-from tinykernel.papers import PaperClassifier
-from tinykernel.papers.classifier import _Drawn
-from tinykernel.training.trainset import prepare
+from tinykernel.base import progress
+from tinykernel.learn.trainset import prepare
+from tinykernel.papers.classifier import PaperClassifier, _Drawn
+from tinykernel.pieces.components.spec import Components
 
 
 def small(**parameters):

@@ -8,8 +8,13 @@ from sklearn.datasets import load_digits, make_circles
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.model_selection import train_test_split
 
-from tinykernel.papers import CompactKernelMap, CompactMapClassifier
-from tinykernel.papers.compact import hinge_gradient, kernel_slopes, map_slopes
+from tinykernel.papers.compact import (
+    CompactKernelMap,
+    CompactMapClassifier,
+    hinge_gradient,
+    kernel_slopes,
+    map_slopes,
+)
 
 _STEP = 1e-6
 

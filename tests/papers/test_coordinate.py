@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinykernel.papers.descent import LOSSES, PENALTIES, TernaryProblem, learn_output, scaled, visit
+from tinykernel.papers.ternary import LOSSES, PENALTIES, TernaryProblem, learn_output, scaled, visit
 
 
 def slow_objective(problem, weights, penalty, alpha, beta):

@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tests.refusals import refused
 from tinykernel import papers
-from tinykernel.errors import OptionError
+from tinykernel.base.errors import OptionError
 
 
 def bell(w):

@@ -11,17 +11,17 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.random_projection import GaussianRandomProjection
 
 from tests.refusals import refused
-from tinykernel.errors import OptionError
-from tinykernel.papers import (
+from tinykernel.base.errors import OptionError
+from tinykernel.papers.alignment import KernelAlignment, maximise_alignment
+from tinykernel.papers.maps import (
     BinaryCodes,
     CirculantFeatures,
     Fastfood,
-    KernelAlignment,
     SpectralFeatures,
+    circulant_gradient,
+    circulant_projection,
     metropolis_hastings,
 )
-from tinykernel.papers.alignment import maximise_alignment
-from tinykernel.papers.circulant import circulant_gradient, circulant_projection
 
 _few = settings(max_examples=25, deadline=None)
 _seed = st.integers(0, 999)

@@ -6,8 +6,8 @@ from sklearn.datasets import load_digits, make_circles
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from tinykernel.papers import BinaryCodes, Fastfood, TernaryLinearClassifier
-from tinykernel.papers.descent import LOSSES, PENALTIES, TernaryProblem
+from tinykernel.papers.maps import BinaryCodes, Fastfood
+from tinykernel.papers.ternary import LOSSES, PENALTIES, TernaryLinearClassifier, TernaryProblem
 
 
 def codes_of(n_components, n=300):

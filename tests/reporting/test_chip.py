@@ -19,8 +19,8 @@ from tests.reporting.browser import browser
 from tests.separable import separable_model
 from tests.spectra import spectral_model
 from tinykernel import report_page, save
-from tinykernel.model.stages.frame import Frame
-from tinykernel.resizing import resized
+from tinykernel.base.resizing import resized
+from tinykernel.pieces.frame.spec import Frame
 
 HOSTILE = '</script><img src=x onerror="document.title=1">\u2028'
 _SCORES = "[...document.querySelectorAll('.score .n')].map((one) => Number(one.textContent))"
@@ -107,7 +107,7 @@ def test_many_inputs(open_browser, tmp_path) -> None:
 def test_a_module_that_is_too_large(tmp_path, monkeypatch, require_tool) -> None:
     """The page says why it does not run the model, and stays small."""
     require_tool("zig")
-    monkeypatch.setattr("tinykernel.reporting.chip._MOST_MODULE", 1000)
+    monkeypatch.setattr("tinykernel.face.pages.chip._MOST_MODULE", 1000)
     page = _write(tmp_path, random_model(1, n_features=4))
     assert "is too large for a page" in page.read_text("utf-8")
 

@@ -27,12 +27,16 @@ from tinykernel import (
     save,
     train,
 )
-from tinykernel.cli.common.rows import about_evaluation
-from tinykernel.data.ranges import input_ranges
-from tinykernel.evaluation import Baseline, LabelEvaluation
-from tinykernel.evaluation.figures import compare
-from tinykernel.reporting import ReportPage
-from tinykernel.reporting.facts import coverage_of, misses_of, reliability_of, training_in_words
+from tinykernel.face.pages.page import (
+    ReportPage,
+    coverage_of,
+    misses_of,
+    reliability_of,
+    training_in_words,
+)
+from tinykernel.face.rows import about_evaluation
+from tinykernel.judge.figures import Baseline, LabelEvaluation, compare
+from tinykernel.judge.ranges import input_ranges
 
 HOSTILE = '<script>alert(1)</script>|`$x_1$`"\n@all'
 _EMPTY = {"meta", "br", "link"}
@@ -280,7 +284,7 @@ def test_browser(page, tmp_path, require_tool) -> None:
 
 def test_cost_says_why_nothing_was_counted(monkeypatch) -> None:
     """Where there is no emulator the page says so, and what it estimates instead."""
-    from tinykernel.measure import costs
+    from tinykernel.run import bench as costs
 
     fail = Mock(side_effect=TinykernelError("no emulator"))
     monkeypatch.setattr(costs, "bench", fail)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinykernel.training.augment import Augmentation, _between, affine_moves, vary_windows
+from tinykernel.learn.augment import Augmentation, _between, affine_moves, vary_windows
 
 
 def test_variation_of_inputs():

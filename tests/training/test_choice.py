@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinykernel.training.choice import Candidate, choose, standard_error
+from tinykernel.learn.choice import Candidate, choose, standard_error
 
 numbers = st.lists(st.floats(0, 10), min_size=12, max_size=12)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from tinykernel.compiled import njit
-from tinykernel.hadamard import LANES
-from tinykernel.training import loss
-from tinykernel.training.components import component_passes
-from tinykernel.training.components.steps import ternarise
+from tinykernel.base.compiled import njit
+from tinykernel.base.hadamard import LANES
+from tinykernel.learn import loss
+from tinykernel.learn.components import passes as component_passes
+from tinykernel.learn.components.steps import ternarise
 
 D, M, OUTPUTS, SLOPE = 32, 2, 4, 1.5
 

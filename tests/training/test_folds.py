@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.refusals import refused
-from tinykernel.errors import RowsError
-from tinykernel.training.folds import hold_out, trial_folds
+from tinykernel.base.errors import RowsError
+from tinykernel.learn.folds import hold_out, trial_folds
 
 
 def test_groups_are_never_on_both_sides():

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinykernel.training import matrices
+from tinykernel.learn import sums as matrices
 
 SIZES, SEEDS = st.integers(1, 70), st.integers(0, 2**32 - 1)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tinykernel.training.inputs import choose_scaling, draw_transform
-from tinykernel.training.readouts.linear import input_moments
+from tinykernel.learn.inputs import choose_scaling, draw_transform
+from tinykernel.learn.linear.training import input_moments
 
 N, D = 150_000, 30
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tests.conftest import ROOT
 from tests.processes import captured
-from tinykernel.compiled import njit
-from tinykernel.elementary import cosines, exps, logs, sines
-from tinykernel.training import eights
+from tinykernel.base.compiled import njit
+from tinykernel.base.elementary import cosines, exps, logs, sines
+from tinykernel.learn import sums as eights
 
 _CORE = "numpy._core" if int(np.__version__.split(".")[0]) > 1 else "numpy.core"
 _NUMPY = importlib.import_module(f"{_CORE}._multiarray_umath")
@@ -42,9 +42,9 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import tinykernel
 from tinykernel import Classifier, NoveltyDetector, Regressor
-from tinykernel.training.signals.normal import anomalies
-from tinykernel.training.values.smooth import directions
-from tinykernel.training.values.ridge import WeightedRows
+from tinykernel.learn.signals.normal import anomalies
+from tinykernel.learn.smooth import directions
+from tinykernel.learn.linear.ridge import WeightedRows
 
 warnings.simplefilter("ignore")
 n_jobs, only = int(sys.argv[1]), sys.argv[2]

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tinykernel.progress import observing
-from tinykernel.training.folds import trial_folds
-from tinykernel.training.readouts.forest import Room, TreeOptions
-from tinykernel.training.readouts.trees import TreeData, tried
-from tinykernel.training.threads import side_by_side
-from tinykernel.training.trainset import prepare
+from tinykernel.base.progress import observing
+from tinykernel.learn.choice import side_by_side
+from tinykernel.learn.folds import trial_folds
+from tinykernel.learn.trainset import prepare
+from tinykernel.learn.trees.forest import Room, TreeOptions
+from tinykernel.learn.trees.search import TreeData, tried
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

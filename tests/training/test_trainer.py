@@ -11,21 +11,20 @@ from sklearn.datasets import load_iris
 
 from tests.processes import captured
 from tests.random_models import components_of
-from tinykernel import progress
-from tinykernel.errors import OptionError
-from tinykernel.kinds import Problem, kinds_for
-from tinykernel.kinds.delivery import deliver
-from tinykernel.kinds.selection import select
-from tinykernel.model.readouts.ternary import Ternary
-from tinykernel.model.stages.components import Components
-from tinykernel.training import trainer
-from tinykernel.training.components.learner import _NAMES
-from tinykernel.training.inputs import fit_level_scaling
-from tinykernel.training.layouts import layout_of
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.ranges import PRESETS
-from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.trainset import prepare
+from tinykernel.base import progress
+from tinykernel.base.checks import PRESETS
+from tinykernel.base.errors import OptionError
+from tinykernel.kinds.catalogue import kinds_for
+from tinykernel.kinds.problem import Problem
+from tinykernel.kinds.selection import deliver, select
+from tinykernel.learn.components import training as trainer
+from tinykernel.learn.components.learner import _NAMES
+from tinykernel.learn.inputs import fit_level_scaling, layout_of
+from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.recipe import Recipe
+from tinykernel.learn.trainset import prepare
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.ternary.spec import Ternary
 
 QUICK = {"n_components": 96, "epochs": 6, "effort": "quick", "random_state": 0}
 
@@ -170,7 +169,7 @@ def test_scaling_is_shared_by_features_of_one_unit():
 def test_offsets_start_alike_on_any_number_of_blas_threads():
     """A matrix product rounded the first offsets in another way with other threads."""
     code = (
-        "import numpy as np; from tinykernel.training.loss import prior; "
+        "import numpy as np; from tinykernel.learn.loss import prior; "
         "rng = np.random.default_rng(0); "
         "targets = rng.dirichlet(np.ones(5), 60000).astype(np.float32); "
         "print(prior(targets, rng.random(60000, dtype=np.float32)).tobytes().hex())"

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.refusals import refused
-from tinykernel.errors import DataError
-from tinykernel.model.quantization.scaling import raw_dtype_of, to_raw
-from tinykernel.training.trainset import canonical_rows
+from tinykernel.base.errors import DataError
+from tinykernel.learn.trainset import canonical_rows
+from tinykernel.model.scale import raw_dtype_of, to_raw
 
 
 @settings(max_examples=60, deadline=None)

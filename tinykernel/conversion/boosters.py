@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.ensemble import Ensemble, ForeignTree, bounds_of
-from tinykernel.errors import ConvertError
 from tinykernel.model.integer import IntegerModel
 
 _BINARY = ("binary", "cross_entropy", "binary:logistic", "binary:hinge")

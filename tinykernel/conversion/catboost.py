@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.base.errors import ConvertError, FormatError
 from tinykernel.conversion.ensemble import Ensemble, ForeignTree
-from tinykernel.errors import ConvertError, FormatError
 
 _CLASSES = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
 _VALUES = ("RMSE", "MAE", "Quantile", "MAPE", "Huber", "LogCosh")

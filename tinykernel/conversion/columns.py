@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.errors import ConvertError, DataError, ShapeError
 from tinykernel.conversion.steps import StepColumn, followed
-from tinykernel.errors import ConvertError, DataError, ShapeError
-from tinykernel.model.quantization.pipelines import gaps_are_nan
-from tinykernel.model.quantization.scaling import raw_dtype_of
-from tinykernel.model.stages.scale import Scale, order_of
+from tinykernel.model.pipelines import gaps_are_nan
+from tinykernel.model.scale import raw_dtype_of
+from tinykernel.pieces.scale.spec import Scale, order_of
 
 _AT_ONCE = 4096
 _LARGEST = np.finfo(np.float32).max

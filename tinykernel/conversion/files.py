@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tinykernel.errors import FileError, FormatError, ToolError
+from tinykernel.base.errors import FileError, FormatError, ToolError
 
 #: By suffix: the library that reads the file.
 _LIBRARIES = {".txt": "lightgbm", ".json": "xgboost", ".ubj": "xgboost", ".skops": "skops"} | {

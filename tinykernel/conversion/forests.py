@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.ensemble import Ensemble, ForeignTree, bounds_of
-from tinykernel.errors import ConvertError
 
 
 def ensemble_of(model: Any) -> Ensemble:

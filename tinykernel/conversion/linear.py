@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.errors import ConvertError, DataError
 from tinykernel.conversion.columns import ModelColumns
-from tinykernel.errors import ConvertError, DataError
-from tinykernel.model import Grid, IntegerModel
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.answers.values import Values, numbered_values
-from tinykernel.model.readouts import Linear, Readout
-from tinykernel.model.stages.scale import Scale
+from tinykernel.model.answers import Labels, Values, numbered_values
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.linear.spec import Linear
+from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.scale.spec import Scale
 
 _MARGIN = 0.25  # of the range of an input, beyond it on both sides
 _MOST = 2**31 - 1

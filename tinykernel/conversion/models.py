@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.base.errors import ConvertError, DataError, OptionError, ShapeError, TinykernelError
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.files import read_model
 from tinykernel.conversion.trees import integer_model
-from tinykernel.errors import ConvertError, DataError, OptionError, ShapeError, TinykernelError
-from tinykernel.model.answers.predictions import columns_problem
+from tinykernel.model.answers import columns_problem
 from tinykernel.model.integer import IntegerModel
 
 #: By library, and by name of the class: the module of this package that reads it.
@@ -189,7 +189,7 @@ def _within(
 
     n_trees = module.ensemble_of(last).n_trees if hasattr(module, "ensemble_of") else 0
     # By name, because it lies above this package.
-    shrinking = import_module("tinykernel.budget.shrinking")
+    shrinking = import_module("tinykernel.conversion.shrinking")
     read = partial(_converted, module, last, columns)
     result: IntegerModel = shrinking.within(read, n_trees, budget, target, cost)
     return result

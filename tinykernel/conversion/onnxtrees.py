@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.ensemble import Ensemble, ForeignTree
-from tinykernel.errors import ConvertError
 
 KINDS = ("TreeEnsembleClassifier", "TreeEnsembleRegressor")
 _BELOW = {"BRANCH_LEQ": np.less_equal, "BRANCH_LT": np.less}

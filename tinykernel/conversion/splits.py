@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.ensemble import Ensemble, ForeignTree
-from tinykernel.errors import ConvertError
 
 _MOST_NODES = 1 << 20
 _Chain = tuple[list[int], bool, bool]  # limits, whether the first part is the left one, NaN as well

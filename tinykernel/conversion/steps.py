@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tinykernel.errors import ConvertError
-from tinykernel.model.quantization.pipelines import columns_behind
+from tinykernel.base.errors import ConvertError
+from tinykernel.model.pipelines import columns_behind
 
 # Steps that change each column by itself, in its order: rising, and -0 like 0.
 _RISING = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "SimpleImputer")

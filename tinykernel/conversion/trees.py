@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.ensemble import Ensemble
 from tinykernel.conversion.splits import RawSplits
-from tinykernel.errors import ConvertError
-from tinykernel.model import Grid, IntegerModel
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.answers.values import LARGEST_SHIFT, Values, numbered_values
-from tinykernel.model.readouts.readout import Readout
-from tinykernel.model.readouts.trees import LARGEST_THRESHOLDS, Trees
+from tinykernel.model.answers import LARGEST_SHIFT, Labels, Values, numbered_values
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.trees.spec import LARGEST_THRESHOLDS, Trees
 
 _MOST = 2**31 - 1
 _VECTORS = 1 << 15  # most different vectors of leaves

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.coding.cells import number_of
-from tinykernel.coding.codes import MOST_TEXTS
-from tinykernel.data.formats.tables import FilePart
-from tinykernel.errors import DataError
-from tinykernel.stored import MOST_ROWS
-from tinykernel.text import count, listed, visible
+from tinykernel.base.coding import MOST_TEXTS, number_of
+from tinykernel.base.errors import DataError
+from tinykernel.base.files import MOST_ROWS
+from tinykernel.base.text import count, listed, visible
+from tinykernel.data.tables import FilePart
 
 GAP = 1.5  # a step of more median steps is a gap
 _PER_SECOND = {

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.coding.cells import number_of
-from tinykernel.coding.codes import Coding, gaps_in_words
-from tinykernel.data.formats import FilePart
-from tinykernel.errors import DataError, ShapeError
-from tinykernel.stored import row_blocks
-from tinykernel.text import count, listed, visible
+from tinykernel.base.coding import Coding, gaps_in_words, number_of
+from tinykernel.base.errors import DataError, ShapeError
+from tinykernel.base.files import row_blocks
+from tinykernel.base.text import count, listed, visible
+from tinykernel.data.tables import FilePart
 
 _LARGEST = float(np.finfo(np.float32).max)
 _INT32 = np.iinfo(np.int32)

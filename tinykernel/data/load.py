@@ -9,17 +9,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.checks import check_choice
-from tinykernel.coding.cells import smallest_raw_type, whole_numbers
-from tinykernel.coding.codes import Coding, coding_of, in_words, recoded, refuse_new_gaps
+from tinykernel.base.checks import check_choice
+from tinykernel.base.coding import (
+    Coding,
+    coding_of,
+    in_words,
+    recoded,
+    refuse_new_gaps,
+    smallest_raw_type,
+    whole_numbers,
+)
+from tinykernel.base.errors import DataError, OptionError, RowsError
 from tinykernel.data import faults
+from tinykernel.data.binary import read_parts
 from tinykernel.data.columns import lost_digits, placeholders, similar_labels, without_needless
-from tinykernel.data.formats import FilePart, Parts, read_parts
-from tinykernel.data.formats.tables import Selection
 from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_out_rows, split_part
 from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.data.pictures import PictureReading, read_pictures
-from tinykernel.errors import DataError, OptionError, RowsError
+from tinykernel.data.tables import FilePart, Parts, Selection
 
 _ALL = Selection()
 
@@ -152,7 +159,7 @@ def _typed(data: Dataset, input_type: str | None) -> Dataset:
 
 def _check_type(data: Dataset, input_type: str, limits: tuple[int, int] | None) -> None:
     """Refuse a type that cannot hold the inputs; `limits` is the range of whole numbers."""
-    from tinykernel.model import RAW_DTYPES  # takes a second
+    from tinykernel.pieces.scale.spec import RAW_DTYPES
 
     check_choice("input type", input_type, RAW_DTYPES)
     if input_type == "float32":

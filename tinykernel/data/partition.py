@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel import stored
-from tinykernel.coding.codes import Coding
+from tinykernel.base import files as stored
+from tinykernel.base.coding import Coding
+from tinykernel.base.errors import RowsError
+from tinykernel.base.files import drawn_places, rows_at
+from tinykernel.base.text import count
 from tinykernel.data.faults import needed_labels, shown
-from tinykernel.data.formats import FilePart
-from tinykernel.errors import RowsError
-from tinykernel.stored import drawn_places, rows_at
-from tinykernel.text import count
+from tinykernel.data.tables import FilePart
 
 
 def held_out_rows(

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tinykernel.errors import FileError
+from tinykernel.base.errors import FileError
 
 SOUNDS = (".wav", ".flac", ".ogg")
 _PHOTOS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif")

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.data.formats import FilePart, Parts
-from tinykernel.data.formats.delimited import text_labels
+from tinykernel.base.errors import DataError, FileError, OptionError, ToolError
+from tinykernel.base.progress import report as say
+from tinykernel.base.resizing import resized
+from tinykernel.base.text import count
+from tinykernel.data.delimited import text_labels
+from tinykernel.data.labels import NamePattern
 from tinykernel.data.paths import PICTURES, data_folder, files_with, find_data
-from tinykernel.data.recordings.labels import NamePattern
-from tinykernel.errors import DataError, FileError, OptionError, ToolError
-from tinykernel.progress import report as say
-from tinykernel.resizing import resized
-from tinykernel.text import count
+from tinykernel.data.tables import FilePart, Parts
 
 if TYPE_CHECKING:
-    from tinykernel.model.stages.frame import Frame
+    from tinykernel.pieces.frame.spec import Frame
 
 #: Most pixels of a picture: turning it takes eight bytes a pixel; decoders of two formats 16 to 24.
 MOST_PIXELS = 50_000_000
@@ -265,7 +265,7 @@ class PictureReading:
     @property
     def camera(self) -> Frame | None:
         """The camera; the shape of the image does not matter here."""
-        from tinykernel.model.stages.frame import Frame  # takes a second
+        from tinykernel.pieces.frame.spec import Frame
 
         return None if self.frame is None else Frame.of(self.frame, (1, 1, 1))
 

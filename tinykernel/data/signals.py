@@ -11,27 +11,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.errors import DataError, FormatError, ModelError, ShapeError, TinykernelError
+from tinykernel.base.text import count, listed, visible
+from tinykernel.data.binary import read_parts
 from tinykernel.data.columns import without_needless
+from tinykernel.data.cutting import Windows
 from tinykernel.data.faults import checked_part
-from tinykernel.data.formats import read_parts
-from tinykernel.data.formats.tables import Selection, no_column
+from tinykernel.data.labels import NO_SPAN, background_among, backgrounds_among, is_background
 from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import SOUNDS, find_data, is_recording
-from tinykernel.data.recordings import Windows, windows
-from tinykernel.data.recordings.files import Reading, read_recording
-from tinykernel.data.recordings.labels import (
-    NO_SPAN,
-    background_among,
-    backgrounds_among,
-    is_background,
-)
-from tinykernel.data.recordings.tracks import check_channels
+from tinykernel.data.recording_files import Reading, read_recording
+from tinykernel.data.recordings import windows
 from tinykernel.data.splits import as_dataset, split_recordings
-from tinykernel.errors import DataError, FormatError, ModelError, ShapeError, TinykernelError
-from tinykernel.text import count, listed, visible
+from tinykernel.data.tables import Selection, no_column
+from tinykernel.data.tracks import check_channels
 
 if TYPE_CHECKING:
-    from tinykernel.model import IntegerModel
+    from tinykernel.model.integer import IntegerModel
 
 ADVICE_ON_EVENTS = (
     "no window lies within an event; 'calibrate --false-alarms 1/h' makes a model of events, which "

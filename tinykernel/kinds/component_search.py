@@ -13,11 +13,11 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from tinykernel import progress
-from tinykernel.compiled import seconds_compiling
-from tinykernel.training.components.trials import FOLDS_OF_A_FINAL, TrialData
-from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.threads import side_by_side
+from tinykernel.base import progress
+from tinykernel.base.compiled import seconds_compiling
+from tinykernel.learn.choice import side_by_side
+from tinykernel.learn.components.learner import FOLDS_OF_A_FINAL, TrialData
+from tinykernel.learn.recipe import Recipe
 
 STAGE = "choosing hyper-parameters"
 _MOST_STEPS = 8

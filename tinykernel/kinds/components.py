@@ -8,21 +8,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tinykernel.errors import TinykernelError
-from tinykernel.hadamard import padded_dimension
+from tinykernel.base.checks import MOST_COMPONENTS
+from tinykernel.base.errors import TinykernelError
+from tinykernel.base.hadamard import padded_dimension
 from tinykernel.kinds.component_search import ComponentSearch
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec, candidate_of
 from tinykernel.kinds.problem import Problem
-from tinykernel.measure.capacity import MOST_CHOSEN, cut
-from tinykernel.model import IntegerModel
-from tinykernel.training.choice import Candidate
-from tinykernel.training.folds import Fold
-from tinykernel.training.layouts import WORD, components_within, layout_of
-from tinykernel.training.options import MOST_COMPONENTS
-from tinykernel.training.options.recipe import Recipe, recipe_for, usual_epochs
-from tinykernel.training.result import TrainingResult
-from tinykernel.training.trainer import Prepared, untrained
-from tinykernel.training.values.smooth import MOST_ROWS
+from tinykernel.learn.choice import Candidate
+from tinykernel.learn.components.training import Prepared, untrained
+from tinykernel.learn.folds import Fold
+from tinykernel.learn.inputs import WORD, components_within, layout_of
+from tinykernel.learn.loop import TrainingResult
+from tinykernel.learn.recipe import Recipe, recipe_for, usual_epochs
+from tinykernel.learn.smooth import MOST_ROWS
+from tinykernel.model.integer import IntegerModel
+from tinykernel.run.capacity import MOST_CHOSEN, cut
 
 _DEFAULT = 2048
 # Layouts that are compared for a budget, of classes and of values.

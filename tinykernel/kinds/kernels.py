@@ -6,24 +6,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinykernel import progress
-from tinykernel.errors import warn
+from tinykernel.base import progress
+from tinykernel.base.errors import warn
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec, best_trial, candidate_of
 from tinykernel.kinds.problem import Problem
-from tinykernel.measure.capacity import MOST_KERNELS
-from tinykernel.model import Grid, IntegerModel
-from tinykernel.model.stages.offset import NARROW, Offset
-from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.training.choice import Candidate, joined
-from tinykernel.training.folds import Fold
-from tinykernel.training.loss import WIDE_TEMPERATURES
-from tinykernel.training.readouts.linear import TrainingRows
-from tinykernel.training.readouts.normal_equations import MOST_INPUTS as MOST_COUNTS
-from tinykernel.training.readouts.normal_equations import decided, fit_levels
-from tinykernel.training.result import TrainingResult
-from tinykernel.training.signals.pool import SignalPool
-from tinykernel.training.signals.spectrum import spectrum_of
-from tinykernel.training.signals.training import (
+from tinykernel.learn.choice import Candidate, joined
+from tinykernel.learn.folds import Fold
+from tinykernel.learn.linear.normal_equations import MOST_INPUTS as MOST_COUNTS
+from tinykernel.learn.linear.normal_equations import decided, fit_levels
+from tinykernel.learn.linear.training import TrainingRows
+from tinykernel.learn.loop import TrainingResult
+from tinykernel.learn.loss import WIDE_TEMPERATURES
+from tinykernel.learn.signals.pool import SignalPool
+from tinykernel.learn.signals.spectrum import spectrum_of
+from tinykernel.learn.signals.training import (
     FEW_WINDOWS,
     RANKING_WINDOWS,
     KernelSettings,
@@ -32,6 +28,11 @@ from tinykernel.training.signals.training import (
     signal_scaler,
     some_rows,
 )
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.offset.spec import NARROW, Offset
+from tinykernel.pieces.spectrum.spec import Spectrum
+from tinykernel.run.capacity import MOST_KERNELS
 
 _DEFAULT, _DEFAULT_BITS = 256, 4
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
-from tinykernel.codegen.plan import pack
+from tinykernel.base.options import INPUTS, KINDS_OF_SIDES
+from tinykernel.compile.plan import pack
 from tinykernel.kinds.problem import Problem
-from tinykernel.model import IntegerModel
-from tinykernel.training.choice import Candidate
-from tinykernel.training.folds import Fold
-from tinykernel.training.options.declarations import INPUTS, KINDS_OF_SIDES
-from tinykernel.training.result import TrainingResult
+from tinykernel.learn.choice import Candidate
+from tinykernel.learn.folds import Fold
+from tinykernel.learn.loop import TrainingResult
+from tinykernel.model.integer import IntegerModel
 
 SpecT = TypeVar("SpecT", bound="Spec")
 
@@ -39,7 +39,7 @@ class RaceTrial:
     """Result of short trainings of a spec on held-out rows."""
 
     spec: Spec
-    loss: float  # see `tinykernel.training.loss.Truth`.
+    loss: float  # see `tinykernel.learn.loss.Truth`.
     score: float  # accuracy, or R2.
     usual_loss: float | None = None  # of the same spec before its settings were searched.
 

@@ -8,34 +8,33 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import RangeError, TinykernelError
+from tinykernel.base.checks import LINEAR_BITS
+from tinykernel.base.errors import RangeError, TinykernelError
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec, best_trial, candidate_of
 from tinykernel.kinds.problem import Problem
-from tinykernel.model import Grid, IntegerModel
-from tinykernel.model.stages.scale import Scale
-from tinykernel.training.choice import Candidate, joined
-from tinykernel.training.folds import Fold, trial_folds
-from tinykernel.training.inputs import choose_scaler
-from tinykernel.training.loop import History, run_epochs
-from tinykernel.training.loss import Truth
-from tinykernel.training.options import LINEAR_BITS
-from tinykernel.training.options.recipe import seed_of
-from tinykernel.training.readouts.blend import FEWEST_BITS, BlendRecipe, blended
-from tinykernel.training.readouts.linear import (
+from tinykernel.learn.choice import Candidate, joined, side_by_side
+from tinykernel.learn.folds import Fold, trial_folds
+from tinykernel.learn.inputs import choose_scaler
+from tinykernel.learn.linear.normal_equations import RoundedWeights, decided, fit_levels
+from tinykernel.learn.linear.training import (
+    FEWEST_BITS,
+    BlendRecipe,
     LinearLearner,
     LinearRecipe,
     TrainingRows,
+    blended,
     linear_dropout,
     linear_model,
-)
-from tinykernel.training.readouts.linear_training import (
     linear_recipe,
     run_training,
     split_rows,
 )
-from tinykernel.training.readouts.normal_equations import Levels, decided, fit_levels
-from tinykernel.training.result import TrainingResult
-from tinykernel.training.threads import side_by_side
+from tinykernel.learn.loop import History, TrainingResult, run_epochs
+from tinykernel.learn.loss import Truth
+from tinykernel.learn.recipe import seed_of
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.scale.spec import Scale
 
 # Normal equations of more inputs or rows take long.
 _MOST_INPUTS, _MOST_ROWS = 1024, 1 << 20
@@ -188,7 +187,7 @@ def _recipe(bits: int, problem: Problem) -> LinearRecipe:
 
 def _ridge(
     spec: LinearSpec, problem: Problem, rows: TrainingRows, codes: NDArray[np.int64] | None
-) -> Levels:
+) -> RoundedWeights:
     """Return rounded weights of ridge regression; with codes, held-out rows choose the penalty."""
     seed = seed_of(problem.options)
     folds = [] if codes is None else trial_folds(codes, rows.groups, seed)
@@ -196,7 +195,9 @@ def _ridge(
     return fit_levels(inputs, rows.targets, rows.weight, folds, spec.bits).stored
 
 
-def _model(spec: LinearSpec, problem: Problem, scaler: Scale, stored: Levels) -> IntegerModel:
+def _model(
+    spec: LinearSpec, problem: Problem, scaler: Scale, stored: RoundedWeights
+) -> IntegerModel:
     """Return the model of a linear part on the inputs of a table."""
     data, n = problem.data, problem.data.X.shape[1]
     try:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from math import floor
 from typing import TYPE_CHECKING
 
-from tinykernel import progress
-from tinykernel.text import listed
-from tinykernel.training.options.effort import NAMED, Effort
+from tinykernel.base import progress
+from tinykernel.base.text import listed
+from tinykernel.learn.options import NAMED, Effort
 
 if TYPE_CHECKING:
     from tinykernel.kinds.kind import AnyKind, Spec

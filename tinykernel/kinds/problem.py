@@ -10,21 +10,20 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.checks import thread_count
-from tinykernel.errors import BudgetError, OptionError, ShapeError, TinykernelError
+from tinykernel.base.checks import thread_count
+from tinykernel.base.errors import BudgetError, OptionError, ShapeError, TinykernelError
+from tinykernel.base.text import count
 from tinykernel.kinds.pace import Pace
-from tinykernel.measure.capacity import decisive_report, some_rows
-from tinykernel.measure.limits import Limits
-from tinykernel.measure.report import Report
-from tinykernel.model import IntegerModel
-from tinykernel.model.stages.frame import Frame
-from tinykernel.text import count
-from tinykernel.training.choice import Candidate, Choice, choose
-from tinykernel.training.folds import Fold, final_fold, trial_folds
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.options.effort import Effort
-from tinykernel.training.options.recipe import seed_of
-from tinykernel.training.trainset import TrainSet
+from tinykernel.learn.choice import Candidate, Choice, choose
+from tinykernel.learn.folds import Fold, final_fold, trial_folds
+from tinykernel.learn.options import Effort, TrainerOptions
+from tinykernel.learn.recipe import seed_of
+from tinykernel.learn.trainset import TrainSet
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.frame.spec import Frame
+from tinykernel.run.capacity import decisive_report, some_rows
+from tinykernel.run.limits import Limits
+from tinykernel.run.report import Report
 
 _Result = TypeVar("_Result")
 # With fewer rows or groups all four quarters are held out in turn, not one alone.
@@ -108,7 +107,7 @@ class Problem:
     def choose(
         self, candidates: Sequence[Candidate], folds: Sequence[Fold], margin: float = 1.0
     ) -> Choice:
-        """Choose by the losses outside all folds; see `tinykernel.training.choice.choose`."""
+        """Choose by the losses outside all folds; see `tinykernel.learn.choice.choose`."""
         data, out = self.data, np.concatenate([fold.outside for fold in folds])
         groups = None if data.groups is None else data.groups[out]
         return choose(candidates, data.weight[out], groups, margin=margin, of_values=self.of_values)

@@ -7,24 +7,24 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.decisions.novelty import as_levels, nearest_means, places
-from tinykernel.errors import ModelError
+from tinykernel.base.errors import ModelError
 from tinykernel.kinds.kind import Kind, Spec
 from tinykernel.kinds.problem import Problem
-from tinykernel.model import Grid, IntegerModel
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.quantization.scale import quantize_scaler
-from tinykernel.model.readouts.prototypes import Prototypes, coarse, distances
-from tinykernel.model.readouts.readout import Readout
-from tinykernel.model.stage import Stage
-from tinykernel.training.choice import Candidate
-from tinykernel.training.folds import Fold
-from tinykernel.training.inputs import choose_scaling
-from tinykernel.training.loop import History
-from tinykernel.training.result import TrainingResult
-from tinykernel.training.signals.normal import SEGMENTS, anomalies, band_stages, filter_stages
-from tinykernel.training.signals.training import KernelSettings, pooled_signals
-from tinykernel.training.trainset import TrainSet
+from tinykernel.learn.choice import Candidate
+from tinykernel.learn.folds import Fold
+from tinykernel.learn.inputs import choose_scaling
+from tinykernel.learn.loop import History, TrainingResult
+from tinykernel.learn.novelty import as_levels, nearest_means, places
+from tinykernel.learn.signals.normal import SEGMENTS, anomalies, band_stages, filter_stages
+from tinykernel.learn.signals.training import KernelSettings, pooled_signals
+from tinykernel.learn.trainset import TrainSet
+from tinykernel.model.answers import Labels
+from tinykernel.model.integer import IntegerModel
+from tinykernel.model.scale import quantize_scaler
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.piece import Stage
+from tinykernel.pieces.prototypes.spec import Prototypes, coarse, distances
+from tinykernel.pieces.readouts import Readout
 
 #: Classes of the integer model, in this order.
 CLASSES = ("normal", "novel")

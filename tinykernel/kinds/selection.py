@@ -1,4 +1,4 @@
-"""`select`: which kind of model, of which size and settings, is best for a problem.
+"""`select`: the best kind, size and settings for a problem; and training for delivery.
 
 Specs of all kinds that apply are sized by untrained models (`sizing`). Short trainings on folds
 race: each kind tunes its settings in rounds, the cheapest kinds first, and what is far behind is
@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from tinykernel import progress
-from tinykernel.errors import OptionError
+from tinykernel.base import progress
+from tinykernel.base.errors import BudgetError, OptionError, TinykernelError
 from tinykernel.kinds.kind import AnyKind, RaceTrial, Spec
 from tinykernel.kinds.problem import Problem
-from tinykernel.kinds.sizing import no_room, sized
-from tinykernel.training.choice import Candidate, Choice, joined
-from tinykernel.training.folds import Fold
-from tinykernel.training.threads import side_by_side
+from tinykernel.kinds.sizing import Usage, no_room, sized, usage
+from tinykernel.learn.choice import Candidate, Choice, joined, side_by_side
+from tinykernel.learn.folds import Fold
+from tinykernel.learn.loop import TrainingResult
+from tinykernel.model.integer import IntegerModel
 
 _RACE, _FINALS = "comparing kinds of models", "training in full to compare"
 # A kind far behind after a final is not trained on more folds.
@@ -318,3 +319,51 @@ class _Race:
             pairs = zip(candidates, costs, strict=True)
             candidates = [replace(candidate, cost=cost) for candidate, cost in pairs]
         return self.problem.choose(candidates, folds, margin)
+
+
+#: What a model uses; sizes that are not known are within the limits.
+Measure = Callable[[IntegerModel], Usage]
+
+
+def estimated(problem: Problem) -> Measure:
+    """Return the measure by which trainings decide."""
+
+    def measured(model: IntegerModel) -> Usage:
+        try:
+            return usage(model, problem.limits, problem.target)
+        except TinykernelError:
+            return Usage(0.0, "")
+
+    return measured
+
+
+def deliver(
+    selection: Selected, problem: Problem, *measures: Measure
+) -> tuple[TrainingResult, int]:
+    """Train until the model is within the limits by each of the measures, in their order.
+
+    Returns the result, and the number of trainings. If Ctrl-C ended a training whose model is over
+    a limit, it is not repeated.
+    """
+    spec, kind, trainings = selection.spec, selection.kind, 0
+    problem.pace.last(kind, spec, problem)
+    while True:
+        trainings += 1
+        result = kind.fit(spec, problem)
+        problem.pace.is_settled = True
+        uses = (measure(result.machine) for measure in measures)
+        over = next((used for used in uses if used.share > 1), None)
+        if over is None:
+            return result, trainings
+        if result.history.interrupted:
+            raise BudgetError(
+                "training was interrupted and is not repeated with fewer components; the model "
+                f"needs {over.text}; give a larger budget"
+            )
+        smaller, advice = None, "use fewer n_components"
+        if not problem.options.is_sized:
+            smaller = kind.smaller(spec, over.excess(result.machine), result.machine, problem)
+            advice = "give a larger budget"
+        if smaller is None:
+            raise BudgetError(f"the trained model needs {over.text}; {advice}")
+        spec = smaller

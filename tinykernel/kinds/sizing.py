@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinykernel import progress
-from tinykernel.codegen.targets import find_target
-from tinykernel.errors import BudgetError, TinykernelError
+from tinykernel.base import progress
+from tinykernel.base.errors import BudgetError, TinykernelError
+from tinykernel.compile.targets import find_target
 from tinykernel.kinds.kind import AnyKind, Spec, table_bytes
 from tinykernel.kinds.problem import Problem, too_small
-from tinykernel.measure.capacity import allowed_bytes, decisive_report, needed_bytes
-from tinykernel.measure.instructions import estimate_instructions, instruction_margin
-from tinykernel.measure.limits import Limits
-from tinykernel.measure.report import Report
-from tinykernel.model import IntegerModel
+from tinykernel.model.integer import IntegerModel
+from tinykernel.run.capacity import allowed_bytes, decisive_report, needed_bytes
+from tinykernel.run.estimate import estimate_instructions, instruction_margin
+from tinykernel.run.limits import Limits
+from tinykernel.run.report import Report
 
 _MOST_MEASUREMENTS = 24
 

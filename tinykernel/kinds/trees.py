@@ -8,20 +8,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.codegen.pack.machine import tree_bytes
-from tinykernel.codegen.targets import find_target
-from tinykernel.errors import RowsError
+from tinykernel.base.errors import RowsError
+from tinykernel.compile.targets import find_target
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec, candidate_of
 from tinykernel.kinds.problem import Problem, too_small
-from tinykernel.measure.capacity import allowed_bytes, needed_bytes
-from tinykernel.measure.instructions import steps_within
-from tinykernel.model import IntegerModel
-from tinykernel.model.readouts.trees import Trees
-from tinykernel.training.choice import Candidate, joined
-from tinykernel.training.folds import Fold
-from tinykernel.training.loop import History
-from tinykernel.training.readouts.forest import Room, TreeOptions
-from tinykernel.training.readouts.trees import (
+from tinykernel.learn.choice import Candidate, joined
+from tinykernel.learn.folds import Fold
+from tinykernel.learn.loop import History, TrainingResult
+from tinykernel.learn.trainset import TrainSet
+from tinykernel.learn.trees.forest import Room, TreeOptions
+from tinykernel.learn.trees.search import (
     TreeData,
     TreeTrial,
     decisions_of,
@@ -29,8 +25,11 @@ from tinykernel.training.readouts.trees import (
     searched_again,
     tree_model,
 )
-from tinykernel.training.result import TrainingResult
-from tinykernel.training.trainset import TrainSet
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.machine import tree_bytes
+from tinykernel.pieces.trees.spec import Trees
+from tinykernel.run.capacity import allowed_bytes, needed_bytes
+from tinykernel.run.estimate import steps_within
 
 _DEFAULT_BYTES = 8192  # of tables, without a budget.
 _QUICK_TREES = 64  # of each output, with effort="quick"

@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.hadamard import useful_threads
-from tinykernel.model.grid import LARGEST, Grid
-from tinykernel.model.record import Record
-from tinykernel.model.stage import Part, Stage
-from tinykernel.model.stages import Beside, Scale, Spectrum
+from tinykernel.base.hadamard import useful_threads
+from tinykernel.pieces.beside.spec import Beside
+from tinykernel.pieces.grid import LARGEST, Grid
+from tinykernel.pieces.piece import Part, Stage
+from tinykernel.pieces.record import Record
+from tinykernel.pieces.scale.spec import Scale
+from tinykernel.pieces.spectrum.spec import Spectrum
 
 # Of windows of a stream, where they have nothing more in common.
 _VALUES_AT_ONCE = 1 << 22

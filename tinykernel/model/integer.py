@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tinykernel.model.answers import Labels, Values
-from tinykernel.model.answers.predictions import Predictions
-from tinykernel.model.proof import Range
-from tinykernel.model.record import contents
-from tinykernel.model.stage import proved
-from tinykernel.model.stages.levels import Levels
+from tinykernel.model.answers import Labels, Predictions, Values
+from tinykernel.pieces.levels.spec import Levels
+from tinykernel.pieces.piece import proved
+from tinykernel.pieces.proof import Range
+from tinykernel.pieces.record import contents
 
 _MOST_INPUTS = 65536
 
@@ -77,10 +76,10 @@ class IntegerModel(Predictions):
 
     Examples
     --------
-    >>> from tinykernel.model.grid import Grid
-    >>> from tinykernel.model.readouts.linear import Linear
-    >>> from tinykernel.model.readouts.readout import Readout
-    >>> from tinykernel.model.stages.scale import Scale
+    >>> from tinykernel.pieces.grid import Grid
+    >>> from tinykernel.pieces.linear.spec import Linear
+    >>> from tinykernel.pieces.readouts import Readout
+    >>> from tinykernel.pieces.scale.spec import Scale
     >>> scale = Scale("uint8", 8, [0], [65536], [255])
     >>> readout = Readout((Linear([[1, -1]], [2]),), [10])
     >>> model = IntegerModel(Grid.table("uint8", 2), (scale,), readout, Labels(("off", "on")))

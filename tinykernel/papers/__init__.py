@@ -4,13 +4,15 @@
 """
 
 from tinykernel.papers.alignment import KernelAlignment
-from tinykernel.papers.binary import BinaryCodes
-from tinykernel.papers.circulant import CirculantFeatures
 from tinykernel.papers.classifier import PaperClassifier
 from tinykernel.papers.compact import CompactKernelMap, CompactMapClassifier
-from tinykernel.papers.fastfood import Fastfood
-from tinykernel.papers.fourier import SpectralFeatures
-from tinykernel.papers.metropolis import metropolis_hastings
+from tinykernel.papers.maps import (
+    BinaryCodes,
+    CirculantFeatures,
+    Fastfood,
+    SpectralFeatures,
+    metropolis_hastings,
+)
 from tinykernel.papers.ternary import TernaryLinearClassifier
 
 __all__ = [

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from tinykernel.checks import check_count, check_positive
-from tinykernel.papers.fourier import CosineMap, draw_frequencies
-from tinykernel.papers.labels import label_matrix
+from tinykernel.base.checks import check_count, check_positive
+from tinykernel.papers.maps import CosineMap, draw_frequencies, label_matrix
 
 _ROWS_AT_ONCE, _HALVINGS = 4096, 100
 

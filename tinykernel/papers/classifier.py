@@ -9,21 +9,23 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
-from tinykernel.checks import check_count, check_positive, thread_count
-from tinykernel.errors import OptionError
-from tinykernel.estimator.machines import MachineClassifier
-from tinykernel.model import Grid, IntegerModel, choose_schedules
-from tinykernel.model.quantization import phases
-from tinykernel.model.quantization.outputs import Sums, kernel_model
-from tinykernel.papers.descent import TernaryProblem, learn_output
-from tinykernel.training.inputs import (
+from tinykernel.base.checks import check_count, check_positive, thread_count
+from tinykernel.base.errors import OptionError
+from tinykernel.kinds.estimators.machines import MachineClassifier
+from tinykernel.learn.choice import side_by_side
+from tinykernel.learn.inputs import (
     SharedTransform,
     choose_scaling,
     draw_transform,
     neighbour_distance,
 )
-from tinykernel.training.threads import side_by_side
-from tinykernel.training.trainset import TrainSet, prepare
+from tinykernel.learn.trainset import TrainSet, prepare
+from tinykernel.model import fixed as phases
+from tinykernel.model.fixed import Sums, kernel_model
+from tinykernel.model.integer import IntegerModel
+from tinykernel.papers.ternary import TernaryProblem, learn_output
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.proof import choose_schedules
 
 _MOST_COMPONENTS = 65536
 # sigma over the mean distance to the 50th neighbour: on ten data sets the best is from 1 to 4.

@@ -9,10 +9,16 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from tinykernel.checks import check_choice, check_count, check_positive
-from tinykernel.papers.circulant import circulant_gradient, circulant_projection
-from tinykernel.papers.fourier import CosineMap, draw_frequencies
-from tinykernel.papers.labels import FLOATS, OneVersusRest, label_matrix
+from tinykernel.base.checks import check_choice, check_count, check_positive
+from tinykernel.papers.maps import (
+    FLOATS,
+    CosineMap,
+    OneVersusRest,
+    circulant_gradient,
+    circulant_projection,
+    draw_frequencies,
+    label_matrix,
+)
 
 # Of the steps on a map, in units of sigma: their rate, and the most that a step turns the phase
 # of a row of typical length, in radians.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stage "frame": resize the lines of a camera to a small image, whose pixels are means of areas.
- * tinykernel/model/stages/frame.py specifies the steps, and says why nothing overflows.
+ * tinykernel/pieces/frame/spec.py specifies the steps, and says why nothing overflows.
  *
  * State: the words TK_FRAME_*, the sums of a row of the image, the sums of a line, the image. */
 #ifndef TK_FRAME_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stage "spectrum": compute the levels of frequency bands from a frame of samples.
- * tinykernel/model/stages/spectrum.py specifies the steps and their roundings, and says why nothing
+ * tinykernel/pieces/spectrum/spec.py specifies the steps and their roundings, and says why nothing
  * overflows.
  *
  * All arithmetic is on 32-bit integers. The only table is a quarter of a cosine for the length of

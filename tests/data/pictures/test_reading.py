@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests import refusals
+from tinykernel.base.errors import OptionError, TinykernelError
 from tinykernel.data.load import load_data, load_rows
 from tinykernel.data.paths import is_pictures, is_recording
 from tinykernel.data.pictures import PictureReading, read_pictures, usual_sides
-from tinykernel.errors import OptionError, TinykernelError
 
 SHAPE = (4, 4, 3)
 

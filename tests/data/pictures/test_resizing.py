@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinykernel.resizing import crop_box, resized
+from tinykernel.base.resizing import crop_box, resized
 
 SIDE = st.integers(1, 9)
 

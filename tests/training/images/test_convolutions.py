@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
 import tinykernel
-from tinykernel.estimator import Classifier, Regressor
-from tinykernel.model.grid import Grid
-from tinykernel.model.stages.convolutions import Convolutions
-from tinykernel.training.augment import Augmentation
-from tinykernel.training.images.convolutions import (
+from tinykernel.kinds.estimators.supervised import Classifier, Regressor
+from tinykernel.learn.augment import Augmentation
+from tinykernel.learn.convolutions.chains import (
     ConvolutionLearner,
     ConvolutionPlan,
     as_levels,
@@ -20,10 +18,12 @@ from tinykernel.training.images.convolutions import (
     padded_levels,
     pools_for,
 )
-from tinykernel.training.inputs import choose_scaler
-from tinykernel.training.loop import run_epochs
-from tinykernel.training.loss import WIDE_TEMPERATURES, Truth, targets_of
-from tinykernel.training.readouts.linear import LinearRecipe, TrainingRows, round_linear
+from tinykernel.learn.inputs import choose_scaler
+from tinykernel.learn.linear.training import LinearRecipe, TrainingRows, round_linear
+from tinykernel.learn.loop import run_epochs
+from tinykernel.learn.loss import WIDE_TEMPERATURES, Truth, targets_of
+from tinykernel.pieces.convolutions.spec import Convolutions
+from tinykernel.pieces.grid import Grid
 
 
 def learner_of(rng, shape, plan, n=64):

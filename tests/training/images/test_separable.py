@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinykernel.estimator import Classifier
-from tinykernel.model.grid import Grid
-from tinykernel.model.layers import SINGLE, size_after
-from tinykernel.model.stages.separable import Separable
-from tinykernel.training.augment import Augmentation
-from tinykernel.training.images import separable_passes as passes
-from tinykernel.training.images.convolutions import as_levels
-from tinykernel.training.images.separable import SeparableLearner, SeparablePlan
-from tinykernel.training.inputs import choose_scaler
-from tinykernel.training.loop import run_epochs
-from tinykernel.training.readouts.linear import LinearRecipe, TrainingRows
+from tinykernel.kinds.estimators.supervised import Classifier
+from tinykernel.learn.augment import Augmentation
+from tinykernel.learn.convolutions import separable_passes as passes
+from tinykernel.learn.convolutions.chains import as_levels
+from tinykernel.learn.convolutions.separable import SeparableLearner, SeparablePlan
+from tinykernel.learn.inputs import choose_scaler
+from tinykernel.learn.linear.training import LinearRecipe, TrainingRows
+from tinykernel.learn.loop import run_epochs
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.layers import SINGLE, size_after
+from tinykernel.pieces.separable.spec import Separable
 
 OPTIONS = {"model": "separable", "linear": 4, "random_state": 0}
 

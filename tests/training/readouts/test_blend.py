@@ -7,16 +7,15 @@ from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from tinykernel import Classifier
-from tinykernel.kinds import Problem
 from tinykernel.kinds.linear import LinearKind, LinearSpec
-from tinykernel.training.loop import run_epochs
-from tinykernel.training.loss import targets_of
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts import normal_equations
-from tinykernel.training.readouts.blend import blended
-from tinykernel.training.readouts.linear import LinearLearner, LinearRecipe, TrainingRows
-from tinykernel.training.readouts.normal_equations import LIKELY, fit_discriminants
-from tinykernel.training.trainset import prepare
+from tinykernel.kinds.problem import Problem
+from tinykernel.learn.linear import normal_equations
+from tinykernel.learn.linear.normal_equations import LIKELY, fit_discriminants
+from tinykernel.learn.linear.training import LinearLearner, LinearRecipe, TrainingRows, blended
+from tinykernel.learn.loop import run_epochs
+from tinykernel.learn.loss import targets_of
+from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.trainset import prepare
 
 
 def clouds(n_classes: int, n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

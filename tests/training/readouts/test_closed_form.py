@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from tinykernel import progress
-from tinykernel.training.folds import Fold, trial_folds
-from tinykernel.training.readouts import normal_equations
-from tinykernel.training.readouts.closed_form import fit_ridge, fit_standardised, round_fit
-from tinykernel.training.readouts.normal_equations import (
+from tinykernel.base import progress
+from tinykernel.learn.folds import Fold, trial_folds
+from tinykernel.learn.linear import normal_equations
+from tinykernel.learn.linear.normal_equations import (
     LIKELY,
     PENALTIES,
     LevelFit,
@@ -21,6 +20,7 @@ from tinykernel.training.readouts.normal_equations import (
     input_power,
     likeliest,
 )
+from tinykernel.learn.linear.ridge import fit_ridge, fit_standardised, round_fit
 
 
 def _slow(

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from tinykernel.training.readouts.closed_form import discriminants, discriminating, fit_ridge
-from tinykernel.training.readouts.normal_equations import round_to_plane, standard_of
+from tinykernel.learn.linear.normal_equations import round_to_plane, standard_of
+from tinykernel.learn.linear.ridge import discriminants, discriminating, fit_ridge
 
 
 @settings(max_examples=30, deadline=None)

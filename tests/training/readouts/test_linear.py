@@ -6,16 +6,11 @@ from sklearn.datasets import load_iris
 
 from tests.refusals import refused
 from tinykernel import Classifier
-from tinykernel.errors import RangeError
-from tinykernel.model.readouts.linear import Linear
-from tinykernel.training.loop import run_epochs
-from tinykernel.training.loss import targets_of
-from tinykernel.training.readouts.linear import (
-    LinearLearner,
-    LinearRecipe,
-    TrainingRows,
-    round_linear,
-)
+from tinykernel.base.errors import RangeError
+from tinykernel.learn.linear.training import LinearLearner, LinearRecipe, TrainingRows, round_linear
+from tinykernel.learn.loop import run_epochs
+from tinykernel.learn.loss import targets_of
+from tinykernel.pieces.linear.spec import Linear
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])

@@ -7,14 +7,15 @@ import pytest
 
 from tests.refusals import refused
 from tinykernel import Classifier, Regressor, report
-from tinykernel.budget import train
-from tinykernel.errors import BudgetError, OptionError, RangeError, TinykernelError
-from tinykernel.measure.instructions import estimate_instructions, instruction_margin
-from tinykernel.model.readouts import Linear, Trees
-from tinykernel.training.readouts.forest import Aim, Forest, Room, TreeOptions
-from tinykernel.training.readouts.growth import Bins, Growth, Narrow, grow
-from tinykernel.training.readouts.trees import LinearPart, _in_integers
-from tinykernel.training.trainset import prepare
+from tinykernel.base.errors import BudgetError, OptionError, RangeError, TinykernelError
+from tinykernel.kinds.train.fitting import train
+from tinykernel.learn.trainset import prepare
+from tinykernel.learn.trees.forest import Aim, Forest, Room, TreeOptions
+from tinykernel.learn.trees.growth import Bins, Growth, Narrow, grow
+from tinykernel.learn.trees.search import LinearPart, _in_integers
+from tinykernel.pieces.linear.spec import Linear
+from tinykernel.pieces.trees.spec import Trees
+from tinykernel.run.estimate import estimate_instructions, instruction_margin
 
 
 def corners(n=400, seed=0):
@@ -177,7 +178,7 @@ def test_leaves_too_fine_for_their_offset_are_refused():
 def test_rows_without_a_signal_make_trees(monkeypatch):
     """Where no tree is the best of the trees, the other form is taken."""
     monkeypatch.setattr(
-        "tinykernel.kinds.trees.tree_model",
+        "tinykernel.learn.trees.search.tree_model",
         Mock(side_effect=TinykernelError("trees: no threshold of any input separates the rows")),
     )
     i = np.arange(48)

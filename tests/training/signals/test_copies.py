@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from tinykernel.model.grid import Grid
-from tinykernel.model.stages.spectrum import Spectrum
-from tinykernel.training.augment import with_spectra, with_windows
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.linear_training import split_rows
-from tinykernel.training.trainset import TrainSet
+from tinykernel.learn.augment import with_spectra, with_windows
+from tinykernel.learn.linear.training import split_rows
+from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.trainset import TrainSet
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.spectrum.spec import Spectrum
 
 SPECTRUM, GRID = Spectrum(64, 64, np.arange(2, 8), 2, 0), Grid.raw("int16", 800, 1)
 

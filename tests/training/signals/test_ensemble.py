@@ -8,11 +8,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tests.training.signals.test_planes import OPTIONS, SOUND
 from tests.training.signals.test_training import chirps
-from tinykernel import Classifier, Regressor, progress, train
-from tinykernel.codegen.description import consists_of
-from tinykernel.training.augment import Augmentation
-from tinykernel.training.images.separable import SeparablePlan
-from tinykernel.training.signals.ensemble import (
+from tinykernel import Classifier, Regressor, train
+from tinykernel.base import progress
+from tinykernel.compile.enums import consists_of
+from tinykernel.learn.augment import Augmentation
+from tinykernel.learn.convolutions.separable import SeparablePlan
+from tinykernel.learn.signals.planes import (
     AT_ONCE,
     Succession,
     copies_for,

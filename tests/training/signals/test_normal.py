@@ -6,7 +6,7 @@ from sklearn.metrics import roc_auc_score
 
 from tinykernel import NoveltyDetector, verify
 from tinykernel.kinds.prototypes import PrototypesKind
-from tinykernel.training.signals.normal import anomalies, band_stages, filter_stages
+from tinykernel.learn.signals.normal import anomalies, band_stages, filter_stages
 
 
 @pytest.fixture

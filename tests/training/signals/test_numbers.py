@@ -5,11 +5,11 @@ import pytest
 
 from tests.refusals import refused
 from tinykernel import Classifier, train
-from tinykernel.build.parity import verify
-from tinykernel.errors import DataError, OptionError
-from tinykernel.model import as_integer_model
-from tinykernel.model.stages.beside import Beside
-from tinykernel.training.readouts.closed_form import fit_standardised
+from tinykernel.base.errors import DataError, OptionError
+from tinykernel.learn.linear.ridge import fit_standardised
+from tinykernel.model.pipelines import as_integer_model
+from tinykernel.pieces.beside.spec import Beside
+from tinykernel.run.parity import verify
 
 
 def rows_of(n, samples=64, channels=1, seed=0):

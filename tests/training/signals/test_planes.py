@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import tinykernel
 from tests.training.signals.test_training import chirps
 from tinykernel import Classifier
-from tinykernel.errors import OptionError
-from tinykernel.training.augment import Augmentation
-from tinykernel.training.signals.planes import _ADDED, _hidden, _moved, _noisy, varied
+from tinykernel.base.errors import OptionError
+from tinykernel.learn.augment import Augmentation
+from tinykernel.learn.signals.planes import _ADDED, _hidden, _moved, _noisy, varied
 
 SOUND = {"rate": 8000.0, "hop": 640, "random_state": 0}
 OPTIONS = {"spectrum": "128/64/10", "model": "separable"}

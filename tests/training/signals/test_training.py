@@ -10,19 +10,21 @@ from sklearn.exceptions import ConvergenceWarning
 
 import tinykernel
 from tests.refusals import refused
-from tinykernel import Classifier, progress
-from tinykernel.errors import DataError, OptionError
-from tinykernel.kinds import Problem
+from tinykernel import Classifier
+from tinykernel.base import progress
+from tinykernel.base.errors import DataError, OptionError
 from tinykernel.kinds.kernels import KernelsKind, KernelsSpec
-from tinykernel.model.stages import Kernels, Levels
-from tinykernel.training.inputs import choose_scaler
-from tinykernel.training.loss import Truth, targets_of
-from tinykernel.training.options import TrainerOptions
-from tinykernel.training.readouts.linear import TrainingRows
-from tinykernel.training.signals.pool import SignalPlan, SignalPool
-from tinykernel.training.signals.spectrum import spectrum_of
-from tinykernel.training.signals.training import some_rows
-from tinykernel.training.trainset import prepare
+from tinykernel.kinds.problem import Problem
+from tinykernel.learn.inputs import choose_scaler
+from tinykernel.learn.linear.training import TrainingRows
+from tinykernel.learn.loss import Truth, targets_of
+from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.signals.pool import SignalPlan, SignalPool
+from tinykernel.learn.signals.spectrum import spectrum_of
+from tinykernel.learn.signals.training import some_rows
+from tinykernel.learn.trainset import prepare
+from tinykernel.pieces.kernels.spec import Kernels
+from tinykernel.pieces.levels.spec import Levels
 
 
 @pytest.fixture(scope="module")

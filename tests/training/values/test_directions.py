@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tinykernel.training.values.ridge import Ridge, WeightedRows
-from tinykernel.training.values.smooth import directions
+from tinykernel.learn.linear.ridge import Ridge, WeightedRows
+from tinykernel.learn.smooth import directions
 
 
 def drawn(values, n=160, d=6):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tinykernel.training.values import ridge
+from tinykernel.learn.linear import ridge
 
 
 def drawn(n=30, d=2, size=1):

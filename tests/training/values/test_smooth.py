@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tinykernel.training.folds import trial_folds
-from tinykernel.training.options.recipe import Recipe
-from tinykernel.training.options.regression import RegressorOptions
-from tinykernel.training.trainset import prepare_values
-from tinykernel.training.values import smooth
+from tinykernel.learn import smooth
+from tinykernel.learn.folds import trial_folds
+from tinykernel.learn.recipe import Recipe, RegressorOptions
+from tinykernel.learn.trainset import prepare_values
 
 RECIPE = Recipe(losses=(0.0,))
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from tinykernel.base.errors import ConvertError
 from tinykernel.conversion import linear
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.networks.dense import integer_network
 from tinykernel.conversion.networks.sequence import FloatNetwork
 from tinykernel.conversion.networks.windows import Step, Window, lowered
-from tinykernel.errors import ConvertError
 from tinykernel.model.integer import IntegerModel
 
 

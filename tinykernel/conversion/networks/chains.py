@@ -8,9 +8,9 @@ import numpy as np
 
 from tinykernel.conversion.networks.signal import Signal
 from tinykernel.conversion.networks.windows import Shape, Step
-from tinykernel.model.grid import Grid
-from tinykernel.model.stage import Stage
-from tinykernel.model.stages.convolutions import Convolutions
+from tinykernel.pieces.convolutions.spec import Convolutions
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.piece import Stage
 
 _TOP = 255
 _MOST_LAYERS = 8

@@ -13,16 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.errors import ConvertError, DataError
 from tinykernel.conversion.networks.maps import maps_of
 from tinykernel.conversion.networks.signal import Signal
 from tinykernel.conversion.networks.windows import Affine, Shape, Step, lowered
-from tinykernel.errors import ConvertError, DataError
-from tinykernel.model import Grid, IntegerModel
-from tinykernel.model.answers.labels import Labels
-from tinykernel.model.answers.values import LARGEST_SHIFT, Values, numbered_values
-from tinykernel.model.readouts import Linear, Readout
-from tinykernel.model.stage import Stage
-from tinykernel.model.stages import Dense, Levels, Scale
+from tinykernel.model.answers import LARGEST_SHIFT, Labels, Values, numbered_values
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.dense.spec import Dense
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.levels.spec import Levels
+from tinykernel.pieces.linear.spec import Linear
+from tinykernel.pieces.piece import Stage
+from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.scale.spec import Scale
 
 _TOP = 255  # of a level and of a unit
 _MOST = 2**31 - 1

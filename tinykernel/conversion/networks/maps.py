@@ -14,9 +14,9 @@ from tinykernel.conversion.networks.chains import chained, chains
 from tinykernel.conversion.networks.separable import Block, separable, three
 from tinykernel.conversion.networks.signal import Signal
 from tinykernel.conversion.networks.windows import Shape, Step, Window
-from tinykernel.model.layers import MIXED, POINT, SINGLE
-from tinykernel.model.stage import Stage
-from tinykernel.model.stages.separable import MOST_AVERAGED, MOST_CHANNELS, MOST_POOLED
+from tinykernel.pieces.layers import MIXED, POINT, SINGLE
+from tinykernel.pieces.piece import Stage
+from tinykernel.pieces.separable.spec import MOST_AVERAGED, MOST_CHANNELS, MOST_POOLED
 
 _MOST_BLOCKS = 16
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.errors import ConvertError, FormatError
 from tinykernel.conversion.networks.sequence import FloatNetwork, numbers_of
 from tinykernel.conversion.onnxtrees import KINDS, TreeFile
-from tinykernel.errors import ConvertError, FormatError
 
 #: What files of skl2onnx have behind the end, for labels; behind a sigmoid, 1 - p as well.
 _LABELLING = {"ArgMax", "ZipMap", "ArrayFeatureExtractor", "Reshape", "Identity", "Cast"}

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from tinykernel.conversion.networks.signal import Signal, rounded
 from tinykernel.conversion.networks.windows import Shape, Step, Window
-from tinykernel.model.grid import Grid
-from tinykernel.model.layers import MIXED, POINT, SINGLE, Layer
-from tinykernel.model.stage import Stage
-from tinykernel.model.stages.separable import Separable
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.layers import MIXED, POINT, SINGLE, Layer
+from tinykernel.pieces.piece import Stage
+from tinykernel.pieces.separable.spec import Separable
 
 #: Kinds of layers, and the steps that they are.
 Block: TypeAlias = list[tuple[str, Step]]

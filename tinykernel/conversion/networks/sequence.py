@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.base.errors import ConvertError, DataError, OptionError, ShapeError
 from tinykernel.conversion.columns import lacking_rows
 from tinykernel.conversion.networks.windows import Shape, Step, Window
-from tinykernel.errors import ConvertError, DataError, OptionError, ShapeError
 
 _NOTHING = ("Identity", "Dropout", "Dropout1d", "Dropout2d", "Cast")
 _ENDS = ("Softmax", "LogSoftmax", "Sigmoid", "ArgMax")

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.networks.sequence import FloatNetwork, numbers_of
-from tinykernel.errors import ConvertError
 
 _NAMES = {"ReLU": "Relu", "Softmax": "Softmax", "LogSoftmax": "Softmax", "Sigmoid": "Sigmoid"}
 

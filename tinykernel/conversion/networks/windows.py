@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.errors import ConvertError
+from tinykernel.base.errors import ConvertError
 
 #: Rows, columns and channels; of a table 1, 1 and its values.
 Shape = tuple[int, int, int]

@@ -1,0 +1,1 @@
+"""What every part may use: errors, text, files, progress, compiled code, codes of text, options."""

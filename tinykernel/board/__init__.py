@@ -1,1 +1,0 @@
-"""Boards on a serial line, emulated or real: commands, recording, monitoring."""

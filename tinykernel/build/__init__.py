@@ -1,1 +1,0 @@
-"""From sources to a running program: compilers, programs, emulated boards."""

@@ -1,1 +1,0 @@
-"""Commands that talk to a board over a serial line."""

@@ -1,1 +1,0 @@
-"""Settings of ``train``, ``tune`` and ``export``: options, ``--set``, ``tinykernel.toml``."""

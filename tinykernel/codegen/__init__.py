@@ -1,1 +1,0 @@
-"""From an `IntegerModel` to C: targets, packing, literals, sources and project formats."""

@@ -1,1 +1,0 @@
-"""Text and missing values of tables as numbers, in files and in frames of pandas or polars."""

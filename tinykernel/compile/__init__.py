@@ -1,0 +1,1 @@
+"""From an `IntegerModel` to C: targets, layout, sources and project formats."""

@@ -1,0 +1,205 @@
+"""Lossless layout of an `IntegerModel`: the tables that ``tk_contract.h`` names, and the memory."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.base.errors import ModelError
+from tinykernel.model.answers import Decision
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.beside.spec import Beside
+from tinykernel.pieces.components.pack import (
+    Placement,
+    choose_layout,
+    pack_components,
+    pack_ternary,
+)
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.dense.spec import Dense
+from tinykernel.pieces.kernels.pack import sort_kernels
+from tinykernel.pieces.linear.spec import Linear
+from tinykernel.pieces.machine import pack_linear, pack_prototypes, pack_scale, pack_trees
+from tinykernel.pieces.offset.spec import Offset
+from tinykernel.pieces.packing import Packed, Place, code_of
+from tinykernel.pieces.prototypes.spec import Prototypes, most_steps
+from tinykernel.pieces.tables import WORD, Definition, Parts, Struct, Table, integer_literal
+from tinykernel.pieces.ternary.spec import Ternary
+from tinykernel.pieces.trees.spec import Trees
+
+#: Version of the macros and tables, TK_RUNTIME_FORMAT of the runtime: a model does not compile with
+#: a runtime of another one.
+FORMAT = 8
+
+
+@dataclass(frozen=True)
+class PackedModel:
+    """Everything of a model that the C source needs, in the order in which it is written."""
+
+    definitions: tuple[Definition, ...]
+    tables: tuple[Table, ...]
+    structs: tuple[Struct, ...]  # of the stages before the machine.
+    n_words: NDArray[np.int64]  # words of 32 components of each stored block.
+    headers: tuple[str, ...]  # of the runtime, those of the stages before the machine.
+    # Where the state of a stage begins in that of a stream, by the name of its structure.
+    places: dict[str, int]
+    scratch_words: int  # RAM that the caller of the firmware provides, in words.
+    state_words: int  # RAM of a stream; 0 for models without one.
+    window_start_words: int  # those of them that are cleared where a window begins.
+    window_words: int  # those of them that a whole window needs, too.
+    stream_words: int  # scratch of the functions that decide from the state of a stream.
+
+    def table_bytes(self) -> dict[str, int]:
+        """Return the flash of the tables by part."""
+        sizes = dict.fromkeys(("weights", "kernels", "windows", "transform", "scaler"), 0)
+        for table in self.tables:
+            sizes[table.part] = sizes.get(table.part, 0) + table.n_bytes
+        return sizes
+
+
+def pack(model: IntegerModel) -> PackedModel:
+    """Choose the formats of a model and fill its tables: equal models give equal ones."""
+    model = sort_kernels(model)
+    before = model.stages.index(model.scaler)
+    parts, layout, machine_words = _pack_machine(model)
+    front = _pack_front(model)
+    headers = (next(iter(code_of(stage.KIND).headers)) for stage in model.stages[:before])
+    if front:
+        kind = ("2", "signals") if model.input.is_signal else ("1", "images and tables")
+        kind = ("3", "frames of a camera") if model.stages[0].GIVES == "image" else kind
+        parts += [Definition("TK_STAGES", *kind), *(p for stage in front for p in stage.parts)]
+    first = max(machine_words, sum(stage.first_words for stage in front))
+    parts.append(Definition("TK_FIRST_WORDS", f"{first}u", "of scratch"))
+    joined = layout is not None or model.find(Trees) is not None
+    dots = model.n_outputs if joined and model.find(Linear) is not None else 0
+    # Of signals it is the same memory, in which counts are joined.
+    stage_words = (max if model.input.is_signal else sum)(
+        [stage.more_words for stage in front] or [0]
+    )
+    stream = first + dots + model.n_scores + stage_words
+    state = sum(stage.state_words for stage in front)
+    window = state - sum(stage.kept_words for stage in front)
+    # What a stream keeps of events, behind all stages.
+    state += 0 if model.events is None else 1 + model.n_classes
+    return PackedModel(
+        definitions=tuple(part for part in parts if isinstance(part, Definition)),
+        tables=tuple(part for part in parts if isinstance(part, Table)),
+        structs=tuple(part for part in parts if isinstance(part, Struct)),
+        n_words=np.zeros(0, dtype=np.int64) if layout is None else layout.n_words,
+        headers=tuple(dict.fromkeys(headers)),
+        places=_places(front),
+        scratch_words=stream + window,
+        state_words=state,
+        window_start_words=sum(stage.state_words for stage in front if not stage.persists),
+        window_words=window,
+        stream_words=stream,
+    )
+
+
+def _pack_machine(model: IntegerModel) -> tuple[Parts, Placement | None, int]:
+    """Pack the scale and the rest of the machine; return the layout of components, and scratch."""
+    components, weights, scale = model.find(Components), model.find(Ternary), model.scaler
+    parts: Parts = [
+        Definition("TK_FORMAT", str(FORMAT), "of macros and tables, see tk_contract.h"),
+        Definition("TK_FEATURES", f"{model.n_features}u", "inputs"),
+        Definition("TK_CLASSES", str(model.n_scores)),
+        Definition("TK_OUTPUTS", f"{model.n_outputs}u"),
+        Definition("TK_INPUT_BITS", str(scale.bits), "width of quantized inputs"),
+        *pack_scale(scale, scale.constant(model.n_features), components),
+    ]
+    if components is not None and weights is not None:
+        layout = choose_layout(components, weights)
+        parts += pack_components(components, layout)
+        parts += pack_ternary(weights, model.readout.offset, layout)
+        scratch = components.dimension + layout.bit_words
+    else:
+        layout, prototypes = None, model.find(Prototypes)
+        zero = "inputs that are all 0" if prototypes is None else "an input that is a prototype"
+        comment = f"Score of {zero}."
+        parts.append(Definition("TK_BLOCKS", "0", "no components"))
+        parts.append(Table("tk_biases", "int32_t", model.readout.offset, "weights", comment))
+        if prototypes is not None:
+            parts.append(Definition("TK_ONE_CLASS", "1"))
+            parts += pack_prototypes(prototypes.levels, "weights")
+        scratch = -(-model.n_features * scale.bits // WORD)
+    linear, trees = model.find(Linear), model.find(Trees)
+    parts += [] if linear is None else pack_linear(linear)
+    parts += [] if trees is None else pack_trees(trees)
+    parts += [] if model.decision is None else _pack_decision(model.decision)
+    if model.events is not None:  # the sum of a class at which a stream has an event
+        events, comment = model.events, "Least sum of an event, by label; 0 of background."
+        pause = "decisions without an event after one"
+        parts += [
+            Definition("TK_EVENT_SHIFT", str(events.shift), "decisions that a sum remembers, log2"),
+            Definition("TK_EVENT_PAUSE", f"{events.pause}u", pause),
+            Definition("TK_EVENT_BACKGROUND", str(int(not events.thresholds.all())), "any label"),
+            Table("tk_event_thresholds", "uint32_t", events.thresholds, "decision", comment),
+        ]
+    return parts, layout, scratch
+
+
+def _pack_decision(decision: Decision) -> Parts:
+    """Store thresholds, one literal where all are equal, and the table of confidences."""
+    comment = "By the margin, how many of 256 labels are right."
+    parts: Parts = [
+        Definition("TK_CONFIDENCE_SHIFT", str(decision.shift)),
+        Table("tk_confidence", "uint8_t", decision.table, "decision", comment),
+    ]
+    if decision.novelty_threshold is not None:
+        value = integer_literal(decision.novelty_threshold)
+        parts.append(Definition("TK_NOVELTY_THRESHOLD", value, "largest novelty of a class"))
+    if decision.prototypes is not None and decision.margin_line is not None:
+        bias, gain, steps = decision.margin_line
+        parts += [
+            *pack_prototypes(decision.prototypes, "decision"),
+            Definition("TK_NOVELTY_BIAS", str(bias), "what a margin of 0 is worth as a distance"),
+            Definition("TK_NOVELTY_GAIN", f"{gain}u", "and what a step of it takes off"),
+            Definition("TK_NOVELTY_STEPS", str(steps)),
+            Definition("TK_NOVELTY_TOP", f"{most_steps(gain)}u", "steps that count at most"),
+        ]
+    thresholds = decision.thresholds
+    if decision.rejects and np.ptp(thresholds) == 0:
+        value = f"{int(thresholds[0])}u"
+        parts.append(Definition("TK_THRESHOLD(i)", value, "least margin of an answer"))
+    elif decision.rejects:
+        comment = "Least margin of an answer, by label."
+        parts.append(Definition("TK_THRESHOLD(i)", "tk_thresholds[i]"))
+        parts.append(Table("tk_thresholds", "uint32_t", thresholds, "decision", comment))
+    return parts
+
+
+def _pack_front(model: IntegerModel) -> list[Packed]:
+    stages = model.stages[: model.stages.index(model.scaler)]
+    ports = [stage.GIVES for stage in stages]
+    packed, hop, calls = [], model.hop, model.stages[0].calls(model.input)
+    for index, (stage, grid) in enumerate(zip(stages, model.grids(), strict=False)):
+        # The levels have number 0, and so has what stands before them.
+        number = max(index - ports.index("levels"), 0)
+        following = model.stages[index + 1]
+        place = Place(
+            number, grid, hop or grid.rows, calls, model.hop > 0, following, model.input.is_signal
+        )
+        pack_stage = code_of(stage.KIND).pack
+        other = Dense if model.input.is_signal else Beside
+        if pack_stage is None or isinstance(stage, other):
+            raise ModelError(f"no C for {stage.KIND} in a chain of {model.input.kind}s")
+        packed.append(pack_stage(stage, place))
+        if isinstance(following, Dense):  # it reads words of weights
+            room = -(-following.weights.shape[1] // WORD) * WORD
+            packed[-1] = replace(packed[-1], more_words=room // 4)
+        # The rows of whole windows are counted anew for each.
+        hop = 0 if isinstance(stage, Offset) else hop // stage.step
+    return packed
+
+
+def _places(front: list[Packed]) -> dict[str, int]:
+    """Return the begin of the state of each stage: the last stage comes first."""
+    # States that persist follow, and last those with words that a whole window does not need.
+    places: dict[str, int] = {}
+    at = 0
+    backwards = front[::-1]
+    for stage in sorted(backwards, key=lambda stage: (stage.kept_words > 0, stage.persists)):
+        names = (part.name for part in stage.parts if isinstance(part, Struct))
+        places |= dict.fromkeys(names, at)
+        at += stage.state_words
+    return places

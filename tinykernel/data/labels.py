@@ -1,0 +1,309 @@
+"""Labels and groups of recordings: in names, in files beside sounds, and as spans."""
+
+import csv
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.base.coding import number_of
+from tinykernel.base.errors import DataError, FormatError, OptionError
+
+_LABELS = ("label", "class", "target", "word", "y")
+#: Names of columns and parts of paths that say groups.
+GROUPS = ("group", "person", "speaker", "subject", "patient", "machine", "device")
+#: Label of samples that no span labels.
+NO_SPAN = "background"
+_BACKGROUND = {NO_SPAN, "noise", "silence", "none", "nothing", "off"}
+_OTHERS = {"unknown", "other", "others", "rest"}
+_PARTS = re.compile(r"\{(\w+)\}|\*")
+_ROUNDED = 0.01  # seconds by which the end of a span may miss that of its sound
+
+
+def is_background(label: object) -> bool:
+    """Whether all words of a label mean background.
+
+    >>> [is_background(label) for label in ("_silence_", "Background noise", "light off", 0)]
+    [True, True, False, False]
+    """
+    parts = re.findall(r"[^\W_]+", str(label).lower())
+    return bool(parts) and _BACKGROUND.issuperset(parts)
+
+
+def background_among(labels: Iterable[object], named: Sequence[object] = ()) -> str | None:
+    """Return the label of what has no label: one of those named, or else whose words say so.
+
+    >>> background_among(["yes", "unknown", "silence"], ["unknown", "silence"])
+    'silence'
+    >>> background_among(["yes", "no"], ["yes"]), background_among(["yes", "no"])
+    ('yes', None)
+    """
+    names = set(map(str, named))
+    fits = [
+        str(label) for label in labels if (str(label) in names if names else is_background(label))
+    ]
+    return min(fits, key=_background_first, default=None)
+
+
+def _background_first(label: str) -> tuple[bool, bool, str]:
+    return not is_background(label), label.lower() == "off", label
+
+
+def backgrounds_among(labels: Iterable[object]) -> tuple[Any, ...]:
+    """Return the labels whose words say background; "off" only if no other one does.
+
+    >>> backgrounds_among(["off", "on", "silence"]), backgrounds_among(["off", "on"])
+    (('silence',), ('off',))
+    """
+    fits = tuple(label for label in labels if is_background(label))
+    return tuple(label for label in fits if str(label).lower() != "off") or fits
+
+
+def others_among(labels: Iterable[object]) -> list[str]:
+    """Return the labels that may mean what is none of the other classes.
+
+    >>> others_among(["yes", "_unknown_", "silence"])
+    ['_unknown_']
+    """
+    return [str(label) for label in labels if str(label).lower().strip("_ ") in _OTHERS]
+
+
+@dataclass(frozen=True)
+class NamePattern:
+    """Where label and group are in the path of a file.
+
+    The text describes the last parts of the path, without a suffix: ``"{label}_{person}_{n}"`` or
+    ``"{person}/{label}/*"``. ``{field}`` is at least one character and as few as possible, ``*``
+    anything; neither contains a ``/``. `label` and `group` name fields, by default label, class,
+    target, word or y, and group, person, speaker, subject, patient, machine or device.
+    """
+
+    text: str
+    label: str | None = None
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the text, and find the fields of label and group."""
+        fields = [name for name in _PARTS.findall(self.text) if name]
+        are_braced = not set(_PARTS.sub("", self.text)) & set("{}")
+        if len(set(fields)) < len(fields) or "}{" in self.text or not are_braced:
+            raise OptionError(
+                f"--name {self.text!r}: write each field once, as {{label}}, with text between them"
+            )
+        for role, known in (("label", _LABELS), ("group", GROUPS)):
+            asked = getattr(self, role)
+            if asked is not None and asked not in fields:
+                object.__setattr__(self, role, None)  # it may be a column
+            elif asked is None:
+                object.__setattr__(
+                    self, role, next((name for name in known if name in fields), None)
+                )
+        if self.label is None and self.group is None:
+            raise OptionError(
+                f"--name {self.text!r}: no field is the label or a group; call them {{label}} and "
+                "{group}, or name other fields with --label and --groups"
+            )
+
+    def find(self, path: Path) -> tuple[str | None, str | None] | None:
+        """Return label and group of a file, or None if its path does not match."""
+        whole = Path(os.path.abspath(path))  # links may lead in a circle
+        parts = whole.with_suffix("").parts[-1 - self.text.count("/") :]
+        match = re.fullmatch(self._expression(), "/".join(parts))
+        if match is None:
+            return None
+        fields = [name for name in _PARTS.findall(self.text) if name]
+        values = dict(zip(fields, match.groups(), strict=True))
+        return values.get(self.label or ""), values.get(self.group or "")
+
+    def _expression(self) -> str:
+        out, end = "", 0
+        for part in _PARTS.finditer(self.text):
+            out += re.escape(self.text[end : part.start()])
+            out += "([^/]+?)" if part[1] else "[^/]*"
+            end = part.end()
+        return out + re.escape(self.text[end:])
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Samples first to end, without end, that have one label."""
+
+    first: int
+    end: int
+    label: Any
+
+    def at(self, scale: float) -> "Span":
+        """Return the span in samples of another rate."""
+        return Span(round(self.first * scale), round(self.end * scale), self.label)
+
+
+def read_label_file(sound: Path, rate: float, n: int) -> tuple[Span, ...] | None:
+    """Read the spans of a sound from the file of labels beside it, where there is one.
+
+    ``NAME.csv`` has a header with start, end and label, ``NAME.json`` a list of objects with them;
+    ``NAME.txt`` is what Audacity exports, without a header and with tabs. Times are seconds; what
+    is in no span is background.
+    """
+    files = (sound.with_suffix(suffix) for suffix in (".csv", ".txt", ".json"))
+    file = next((each for each in files if each.is_file()), None)
+    if file is None:
+        return None
+    spans, lines = list[Span](), dict[Span, int]()
+    for line, (start, end, label) in _rows(file):
+        times = [number_of(text) for text in (start, end)]
+        if None in times or not 0 <= times[0] <= times[1] < np.inf:  # type: ignore[operator]
+            raise FormatError(
+                f"{file}: line {line}: {start!r} to {end!r} is not a span of seconds; correct it"
+            )
+        first, last = (round(float(time) * rate) for time in times if time is not None)
+        if first >= n or last > n + rate * _ROUNDED:
+            raise DataError(
+                f"{file}: line {line}: {end} s is after the end of {sound.name}, {n / rate:.6g} s; "
+                "correct it"
+            )
+        spans.append(Span(first, min(max(last, first + 1), n), label.strip()))
+        lines[spans[-1]] = line
+    spans.sort(key=lambda span: span.first)
+    for before, after in pairwise(spans):
+        if after.first < before.end:
+            raise DataError(
+                f"{file}: lines {lines[before]} and {lines[after]} overlap; give each moment one "
+                "label"
+            )
+    return tuple(spans)
+
+
+def _rows(file: Path) -> list[tuple[int, list[str]]]:
+    """Return the number of each line of a file of labels, with start, end and label."""
+    text = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    header = names = ["start", "end", "label"]
+    if file.suffix == ".json":
+        with suppress(ValueError, TypeError, KeyError):
+            entries = json.loads("\n".join(text))
+            return [(i, [str(entry[name]) for name in names]) for i, entry in enumerate(entries, 1)]
+        raise FormatError(f"{file}: is not a list of objects with start, end and label; correct it")
+    if file.suffix == ".txt":  # Audacity writes a second line, from a backslash on, for a band
+        split = (line.split("\t") for line in text)
+        lines = [(i, row) for i, row in enumerate(split, 1) if row[0].strip() not in ("", "\\")]
+    else:
+        lines = [(i, row) for i, row in enumerate(csv.reader(text), 1) if row]
+        header = [name.strip().lower() for name in lines.pop(0)[1]] if lines else []
+    if not set(names) <= set(header):
+        raise FormatError(f"{file}: needs a header with start, end and label; write one")
+    places = [header.index(name) for name in names]
+    short = next((i for i, row in lines if len(row) <= max(places)), None)
+    if short is not None:
+        raise FormatError(
+            f"{file}: line {short}: has too few columns; correct it, or move the file if it holds "
+            "no labels"
+        )
+    return [(i, [row[place] for place in places]) for i, row in lines]
+
+
+#: Windows of a joined recording for each clip in it: ten seconds for words of one second.
+SLOT = 10
+#: The most gain of background below a clip: `background_volume` of TensorFlow's speech commands.
+_MOST_BELOW = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Samples that follow each other, and the spans of them that are labelled."""
+
+    name: str
+    X: NDArray[Any]  # (samples, channels)
+    spans: tuple[Span, ...]
+    groups: tuple[Span, ...]  # whose samples these are.
+
+
+@dataclass(frozen=True, eq=False)
+class Recordings:
+    """Recordings of one file or folder."""
+
+    recordings: tuple[Recording, ...]
+    rate: float | None
+    source: str
+    is_long: bool  # whether a label begins or ends within a recording.
+
+    @property
+    def hours(self) -> float:
+        """Their length."""
+        if self.rate is None:
+            raise DataError(f"{self.source}: has no sampling rate; give --set rate=HZ")
+        return float(sum(len(each.X) for each in self.recordings) / self.rate / 3600)
+
+
+def join_clips(
+    clips: Recordings, background: Sequence[object], window: int, hours: float, seed: int = 0
+) -> Recordings:
+    """Join clips of one label each to a long recording, as a microphone might hear them.
+
+    In each slot of ten windows, or of two clips where that is longer, a clip of a random label lies
+    at a random place, with a gain of 1/4 to 2. A floor of clips of background goes on all the time,
+    each of which fades into the next one. Their gains are 0 to 1 between the clips of the slots,
+    and 0 to 0.1 below them, as in the streams of TensorFlow's speech commands.
+    Clips of background whose label says so by its words are the floor; others, such as words that
+    are no command, take part in the slots, and have no span.
+    """
+    if clips.rate is None:
+        raise DataError(f"{clips.source}: has no sampling rate; give --set rate=HZ")
+    rng, total = np.random.default_rng(seed), round(hours * 3600 * clips.rate)
+    by_label: dict[Any, list[Recording]] = {}
+    for clip in clips.recordings:
+        by_label.setdefault(clip.spans[0].label, []).append(clip)
+    still = [label for label in by_label if label in background and is_background(label)]
+    still = still or [label for label in by_label if label in background][:1]
+    slot = max(SLOT * window, 2 * max(len(clip.X) for clip in clips.recordings))
+    kind = clips.recordings[0].X.dtype
+    X = np.zeros((max(total // slot, 1) * slot, clips.recordings[0].X.shape[1]), kind)
+    names, spans, groups = [label for label in by_label if label not in still], [], []
+    if not names:
+        raise DataError(f"{clips.source}: every clip is background; give clips of events")
+    for first in range(0, len(X), slot):
+        label = names[rng.integers(len(names))]
+        clip = by_label[label][rng.integers(len(by_label[label]))]
+        at = first + int(rng.integers(0, slot - len(clip.X) + 1))
+        _add(X, clip.X, at, 2.0 ** rng.uniform(-2, 1))
+        groups.append(Span(first, first + slot, clip.groups[0].label))
+        spans.append(Span(at, at + len(clip.X), label))
+    _lay_floor(X, [clip for label in still for clip in by_label[label]], spans, window, rng)
+    events = tuple(span for span in spans if span.label not in background)
+    whole = Recording("joined clips", X, events, tuple(groups))
+    return replace(clips, recordings=(whole,), is_long=True)
+
+
+def _lay_floor(
+    X: NDArray[Any],
+    clips: Sequence[Recording],
+    spoken: Sequence[Span],
+    window: int,
+    rng: np.random.Generator,
+) -> None:
+    """Add clips one after the other, quieter where another clip is."""
+    at, ends = 0, np.array([span.end for span in spoken])
+    while clips and at < len(X):
+        clip = clips[int(rng.integers(len(clips)))].X
+        place, fade = np.arange(len(clip)), max(min(window, len(clip)) // 4, 1)
+        next_one = int(np.searchsorted(ends, at, side="right"))
+        below = next_one < len(spoken) and spoken[next_one].first < at + len(clip)
+        ramps = np.minimum(np.minimum(place, place[::-1]) / fade, 1).reshape(-1, 1)
+        _add(X, clip, at, rng.uniform(0, _MOST_BELOW if below else 1) * ramps)
+        at += max(len(clip) - fade, 1)
+
+
+def _add(X: NDArray[Any], clip: NDArray[Any], at: int, gain: float | NDArray[np.float64]) -> None:
+    """Add a clip to samples, which stay within their type."""
+    part = X[at : at + len(clip)]
+    mixed = part.astype(np.float64) + (gain * clip)[: len(part)]
+    if X.dtype.kind in "iu":
+        limits = np.iinfo(X.dtype)
+        mixed = np.clip(np.rint(mixed), limits.min, limits.max)
+    part[...] = mixed.astype(X.dtype)

@@ -1,0 +1,341 @@
+"""Read recordings: tables, .npz and sounds, as columns of samples."""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.base.checks import check_choice, check_positive
+from tinykernel.base.coding import Column, number_of
+from tinykernel.base.errors import DataError, FileError, FormatError, OptionError, ShapeError
+from tinykernel.base.text import listed
+from tinykernel.data.binary import ArrowTable, npz_array, open_npz, parquet_table
+from tinykernel.data.columns import is_time_name
+from tinykernel.data.delimited import TextTable, read_table
+from tinykernel.data.labels import NO_SPAN, NamePattern, Span, is_background, read_label_file
+from tinykernel.data.paths import RECORDINGS, SOUNDS, data_folder, files_with, find_data
+from tinykernel.data.tables import ColumnChooser, Selection
+from tinykernel.data.wav import read_coded, read_wav, resampled
+
+_MOST_TIMES = 64  # largest ratio of rates in resampling
+#: Texts in lower case that stand for a missing label.
+NO_LABEL = ("", "nan", "na", "null")
+_ZONE = re.compile(r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:?\d\d)$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How recordings are read and cut; the fields are parameters of `windows`."""
+
+    window: str | int | None = None
+    hop: str | int | None = None
+    label: str | None = None
+    groups: str | None = None
+    name: str | None = None
+    inputs: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    rate: float | None = None
+    time: str | None = None
+    mixed: str = "drop"
+    missing: str = "error"
+    short: str | None = None
+    beside: Sequence[str] = ()
+    background: Sequence[str] = ()
+    labels_needed: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_choice("mixed", self.mixed, ("drop", "majority"))
+        check_choice("missing", self.missing, ("error", "drop"))
+        check_choice("short", self.short, (None, "pad", "drop"))
+        if self.rate is not None:
+            object.__setattr__(self, "rate", check_positive("rate", self.rate))
+        for name, value in (("inputs", self.inputs), ("drop", self.drop)):
+            if isinstance(value, str):
+                raise OptionError(f"{name} must be a list of names; got the text {value!r}")
+        columns = [*(self.inputs or ()), *self.beside]
+        double = next((name for name in columns if columns.count(name) > 1), None)
+        if double is not None:
+            raise OptionError(f"inputs and beside name the column {double!r} twice; name it once")
+
+
+@dataclass(eq=False)
+class Columns:
+    """One recording of a file; a missing number is NaN, a missing label or group empty."""
+
+    file: Path
+    columns: dict[str, NDArray[Any]]  # candidates for channels and times: numbers, or text.
+    y: NDArray[Any] | None = None
+    group: NDArray[Any] | None = None
+    lines: Sequence[int] | None = None
+    rate: float | None = None
+    keeps_type: bool = False  # True for arrays and sounds, which have a type
+    is_sound: bool = False
+    own_rate: float | None = None  # original rate of a resampled sound
+    # First row and cell that is not a number, by column of other numbers.
+    faults: dict[str, tuple[int, str]] = field(default_factory=dict)
+    spans: tuple[Span, ...] | None = None  # of a sound with a file of labels, in place of `y`
+
+    def at_rate(self, rate: float) -> "Columns":
+        """Return a sound at another rate."""
+        assert self.rate is not None
+        if not self.rate / _MOST_TIMES <= rate <= self.rate * _MOST_TIMES:
+            raise OptionError(
+                f"{self.file}: has {self.rate:g} Hz, too far from rate={rate:g}; give another"
+            )
+        samples = resampled(np.column_stack(list(self.columns.values())), self.rate, rate)
+        y, group = (
+            None if text is None else of_all(text[0], len(samples)) for text in (self.y, self.group)
+        )
+        columns = dict(zip(self.columns, samples.T, strict=True))
+        spans = None if self.spans is None else tuple(s.at(rate / self.rate) for s in self.spans)
+        made = replace(self, columns=columns, y=y, group=group, spans=spans)
+        return replace(made, rate=rate, own_rate=self.rate)
+
+    def with_labels(self, still: str | None) -> "Columns":
+        """Return it with a label a sample: what has none is `still`, if that is a label."""
+        # Outside of the spans of a sound it is `NO_SPAN` otherwise; a file without any label stays.
+        if self.spans is not None:
+            still = still or NO_SPAN
+            if not self.spans:
+                return replace(self, y=of_all(still, self.n_rows), spans=None)
+            longest = max([len(still), *(len(span.label) for span in self.spans)])
+            y = np.full(self.n_rows, still, f"U{longest}")
+            for span in self.spans:
+                y[span.first : span.end] = span.label
+            return replace(self, y=y, spans=None)
+        if self.y is None or still is None or not any(self.y.strides):
+            return self
+        missing = np.isin(np.char.lower(self.y.astype(np.str_)), NO_LABEL)
+        if missing.all() or not missing.any():
+            return self
+        return replace(self, y=np.where(missing, still, self.y))
+
+    def labels(self) -> set[str]:
+        """Return the labels in it, also empty ones."""
+        if self.spans is not None:
+            return {span.label for span in self.spans}
+        if self.y is None:
+            return set()
+        # The samples of a sound share the memory of one label.
+        return set(np.unique(self.y[: None if any(self.y.strides) else 1]).tolist())
+
+    @property
+    def n_rows(self) -> int:
+        """Number of samples."""
+        return len(next(iter(self.columns.values())))
+
+    def place(self, row: int, name: str | None = None) -> str:
+        """Return the place of a value in the file, for messages."""
+        line = "" if self.lines is None else f" (line {self.lines[row]})"
+        column = "" if name is None else f", column {name!r}"
+        return f"{self.file}: row {row + 1}{line}{column}"
+
+
+def of_all(text: str, n: int) -> NDArray[Any]:
+    """Return a label or group for n samples, in constant memory."""
+    return np.broadcast_to(np.array([text]), n)
+
+
+def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
+    """Return the files of a recording or a folder, sorted, and the folder."""
+    folder = data_folder(path)
+    if folder is None:
+        file = find_data(path)
+        return [file], file.parent
+    files = files_with(folder, RECORDINGS)
+    labels = {file.with_suffix(".csv") for file in files if file.suffix.lower() in SOUNDS}
+    files = [file for file in files if file not in labels]
+    if not files:
+        raise FileError(f"{folder}: holds no recordings or pictures ({', '.join(RECORDINGS)})")
+    return files, folder
+
+
+def read_recording(path: Path, reading: Reading, *, samples: bool = True) -> Columns:
+    """Read one file; label and group in its name replace those in the file.
+
+    A .wav may be read without its samples, which then are 0.
+    """
+    if reading.name is None:
+        return _read(path, reading, samples)
+    pattern = NamePattern(reading.name, reading.label, reading.groups)
+    has_label, has_group = pattern.label is not None, pattern.group is not None
+    inside = replace(
+        reading,
+        label=None if has_label else reading.label,
+        groups=None if has_group else reading.groups,
+        labels_needed=reading.labels_needed and not has_label,
+    )
+    table = _read(path, inside, samples)
+    fields = pattern.find(path)
+    if fields is None and reading.labels_needed:
+        raise DataError(
+            f"{path}: its name does not match {reading.name!r}; move it elsewhere, or give "
+            "another --name"
+        )
+    label, group = fields or (None, None)
+    if label is None and table.is_sound and is_background(path.resolve().parent.name):
+        label = path.resolve().parent.name  # a folder of background has other names
+    if has_label and table.spans is None:
+        table.y = None if label is None else of_all(label, table.n_rows)
+    if group is not None:
+        table.group = of_all(group, table.n_rows)
+    return table
+
+
+def _read(path: Path, reading: Reading, samples: bool) -> Columns:
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".npz":
+            return _from_npz(path, reading)
+        if suffix in SOUNDS:
+            return _from_sound(path, reading, samples)
+        chooser = ColumnChooser(
+            path,
+            Selection(label=reading.label, groups=reading.groups),
+            reading.labels_needed,
+            other_way=", or where they are in the path, as in --name '{label}'",
+        )
+        if suffix in (".csv", ".tsv"):
+            return _from_table(read_table(path, chooser.known), chooser, reading.time)
+        if suffix == ".parquet":
+            return parquet_table(
+                path, lambda held: _from_table(ArrowTable(path, held), chooser, reading.time)
+            )
+    except OSError as error:
+        reason = error.strerror or "damaged or cut short"
+        raise FormatError(f"{path}: cannot be read ({reason})") from None
+    raise FormatError(
+        f"{path}: cannot be read as a recording; give a file that ends in {', '.join(RECORDINGS)}"
+    )
+
+
+def _from_table(table: TextTable | ArrowTable, chooser: ColumnChooser, time: str | None) -> Columns:
+    """Convert a table to columns of numbers, or of text with its first fault."""
+    label, group, _ = chooser.positions(table.names)
+    data, faults = {}, {}
+    for i, name in enumerate(table.names):
+        if i in (label, group):
+            continue
+        column = table.numbers(i)
+        if name == time or is_time_name(name):
+            data[name] = _times(table, i, column)
+        elif column.texts is None:
+            data[name] = column.values
+        else:
+            wrong = [code for code, text in enumerate(column.texts) if not _is_plain(text)]
+            row = int(np.flatnonzero(np.isin(column.values, wrong))[0])
+            faults[name] = row, column.texts[int(column.values[row])]
+            data[name] = np.full(len(column.values), faults[name][1][:1] or " ")
+    y, groups = (None if i is None else table.texts(i) for i in (label, group))
+    if not all(map(len, data.values())):
+        raise DataError(f"{table.path}: has no rows below its header; remove it")
+    return Columns(table.path, data, y, groups, table.lines, faults=faults)
+
+
+def _is_plain(text: str) -> bool:
+    return text.lower() == "none" or number_of(text, decimal_comma=True) is not None
+
+
+def _times(table: TextTable | ArrowTable, place: int, column: Column) -> NDArray[Any]:
+    """Read numbers or ISO 8601 dates; other texts stay as they are."""
+    if column.values.dtype.kind in "iuM":
+        return column.values
+    texts = table.texts(place)
+    try:  # nanoseconds since 1970 are beyond the precision of floats
+        return texts.astype(np.int64)
+    except (ValueError, OverflowError):
+        if column.texts is None:
+            return column.values
+    try:
+        return np.array([_ZONE.sub(r"\1", text) for text in texts.tolist()], "datetime64[us]")
+    except ValueError:
+        return texts
+
+
+def _from_npz(path: Path, reading: Reading) -> Columns:
+    with open_npz(path) as archive:
+        arrays = {name: npz_array(path, archive, name) for name in archive.files}
+    lower = {name.lower(): name for name in arrays}
+    if "x" not in lower:
+        raise DataError(
+            f"{path}: has no array X of shape (samples, channels); it holds "
+            f"{listed(list(arrays), 12) or 'nothing'}"
+        )
+    X = arrays[lower["x"]]
+    X = X[:, np.newaxis] if X.ndim == 1 else X
+    if X.ndim != 2 or X.dtype.kind not in "biuf" or not X.size:
+        raise ShapeError(
+            f"{path}: X has shape {X.shape} and type {X.dtype}; it must hold numbers of shape "
+            "(samples, channels); to train on windows that are cut already, take --window-shape"
+        )
+    y = _one_a_row(path, arrays, reading.label, lower.get("y"), len(X))
+    if y is None and reading.labels_needed:
+        raise DataError(f"{path}: has no labels; add the array y or name one with --label")
+    usual = next((lower[name] for name in ("group", "groups") if name in lower), None)
+    group = _one_a_row(path, arrays, reading.groups, usual, len(X))
+    names, rate = _channel_names(path, arrays, X.shape[1]), _rate(path, arrays)
+    data = dict(zip(names, X.T, strict=True))
+    for key, values in arrays.items():
+        if (key == reading.time or is_time_name(key)) and values.shape == (len(X),):
+            data = {key: values, **data}
+    return Columns(path, data, y, group, rate=rate, keeps_type=True)
+
+
+def _channel_names(path: Path, arrays: dict[str, NDArray[Any]], n: int) -> tuple[str, ...]:
+    """Return the names in the array channels, or numbers."""
+    if "channels" not in arrays:
+        return tuple(f"channel {i}" for i in range(1, n + 1))
+    names = tuple(map(str, arrays["channels"].ravel()))
+    if len(names) != n:
+        raise DataError(f"{path}: has {n} channels but {len(names)} names; give one each")
+    return names
+
+
+def _rate(path: Path, arrays: dict[str, NDArray[Any]]) -> float | None:
+    """Return the array `rate`, one number in Hz, if there is one."""
+    if "rate" not in arrays:
+        return None
+    rate = arrays["rate"]
+    if rate.size != 1 or rate.dtype.kind not in "iuf" or not 0 < float(rate.ravel()[0]) < np.inf:
+        raise DataError(f"{path}: the array rate is not one positive number; give it in Hz")
+    return float(rate.ravel()[0])
+
+
+def _one_a_row(
+    path: Path, arrays: dict[str, NDArray[Any]], named: str | None, usual: str | None, n: int
+) -> NDArray[Any] | None:
+    """Return labels or groups as text, from the named array, else from the usual one, if any."""
+    name = named or usual
+    if name is None:
+        return None
+    if name not in arrays:
+        raise DataError(f"{path}: has no array {name!r}; it holds {listed(list(arrays), 12)}")
+    values = arrays[name]
+    if values.shape != (n,) or values.dtype.kind not in "biufU":
+        raise ShapeError(
+            f"{path}: {name} has shape {values.shape} and type {values.dtype}; X needs {n} "
+            "numbers or texts"
+        )
+    return values.astype(np.str_)
+
+
+def _from_sound(path: Path, reading: Reading, samples: bool) -> Columns:
+    for option, value in (("--label", reading.label), ("--groups", reading.groups)):
+        if value is not None:
+            raise OptionError(
+                f"{path}: a sound has no column {value!r}; leave out {option}, or give its place "
+                f"in the file name, as in --name '{{{value}}}_*'"
+            )
+    X, rate = read_wav(path, samples) if path.suffix.lower() == ".wav" else read_coded(path)
+    if not len(X):
+        raise DataError(f"{path}: holds no samples; remove it")
+    columns = {f"channel {i + 1}": X[:, i] for i in range(X.shape[1])}
+    y, spans = of_all(path.resolve().parent.name, len(X)), read_label_file(path, rate, len(X))
+    table = Columns(path, columns, y, rate=rate, keeps_type=True, is_sound=True)
+    return table if spans is None else replace(table, y=None, spans=spans)

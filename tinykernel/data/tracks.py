@@ -1,0 +1,336 @@
+"""Channels, times and labels of recordings, and checks that recordings match."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.base.coding import number_of
+from tinykernel.base.errors import DataError, ShapeError
+from tinykernel.base.text import count, listed
+from tinykernel.data import columns as kinds
+from tinykernel.data.delimited import text_labels
+from tinykernel.data.recording_files import NO_LABEL, Columns, Reading
+from tinykernel.data.tables import those_there
+
+_RATE_TOLERANCE = 0.02
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(eq=False)
+class Track:
+    """One recording: samples, labels and times."""
+
+    name: str
+    table: Columns
+    X: NDArray[Any]  # (samples, channels): 0 where a value is missing
+    holes: NDArray[np.bool_]  # (samples,): mask of missing values
+    y: NDArray[Any] | None
+    unlabelled: NDArray[np.bool_]  # (samples,): mask of missing labels
+    channels: tuple[str, ...]
+    rate: float | None
+    times: NDArray[np.float64] | None
+    breaks: NDArray[np.intp]  # samples before which there is a gap
+    time: str | None
+
+    @property
+    def lost(self) -> NDArray[np.bool_]:
+        """Mask of samples that lack a value or a label."""
+        return np.logical_or(self.holes, self.unlabelled)
+
+    def times_at(self, places: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """Return the times of samples in seconds, also from the rate alone; None if unknown."""
+        if self.times is not None:
+            return self.times[places]
+        return None if self.time is not None or self.rate is None else places / self.rate
+
+
+def read_tracks(
+    tables: Sequence[Columns], names: Sequence[str], inputs: Sequence[str] | None, reading: Reading
+) -> list[Track]:
+    """Find channels and times in every file, and refuse files that do not match."""
+    tracks = list[Track]()
+    for table, name, (y, unlabelled) in zip(tables, names, clean_labels(tables), strict=True):
+        _refuse_lacking(table, reading.drop, table.columns, "to drop")
+        columns = {name: x for name, x in table.columns.items() if name not in reading.drop}
+        first = tracks[0] if tracks else None
+        clock = _time_column(table, columns, first.time if first else reading.time)
+        channels = _channels(table, columns, clock, inputs, first)
+        X, holes = _matrix(table, columns, channels)
+        rate = agreed(table, "the file says", table.rate, reading.rate)
+        times, breaks = None, np.empty(0, np.intp)
+        if clock is not None:
+            times, rate, breaks = _clock(table, clock, columns[clock], rate)
+        breaks = np.union1d(breaks, _blank_lines(table))
+        track = Track(name, table, X, holes, y, unlabelled, channels, rate, times, breaks, clock)
+        tracks.append(_numbers_last(track, reading.beside))
+    _same_rates(tracks)
+    if inputs is None:
+        _refuse_counters(tracks)
+    _give_type(tracks)
+    return tracks
+
+
+def check_channels(source: str, channels: Sequence[str], n: int) -> None:
+    """Check that recordings have the channels that a model takes, and its numbers beside."""
+    if len(channels) != n:
+        raise ShapeError(
+            f"{source}: has {count(len(channels), 'channel')} ({listed(channels, 9)}), but the "
+            f"model takes {n}; give those of its training"
+        )
+
+
+def _refuse_lacking(table: Columns, names: Iterable[str], among: Collection[str], use: str) -> None:
+    """Refuse names that are no columns of a file."""
+    lacking = next((name for name in names if name not in among), None)
+    if lacking is not None:
+        which = those_there(lacking, list(among))
+        raise DataError(f"{table.file}: has no column {lacking!r} {use}; {which}")
+
+
+def _time_column(table: Columns, columns: dict[str, NDArray[Any]], named: str | None) -> str | None:
+    _refuse_lacking(table, [] if named is None else [named], columns, "of times")
+    if named is None:
+        named = next((name for name in columns if kinds.is_time_name(name)), None)
+    if named is None:
+        return None
+    values = columns[named]
+    where = f"{table.file}: the column {named!r} is read as time"
+    if values.dtype.kind not in "iufM":
+        texts = [str(value) for value in values.tolist()]
+        row = next((i for i, text in enumerate(texts) if number_of(text) is None), 0)
+        cell = table.faults.get(named, (0, texts[row]))[1]
+        raise DataError(
+            f"{where}, but row {row + 1} holds {cell[:40]!r}; leave it out with --set drop={named}"
+        )
+    lost = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
+    if lost.any():
+        raise DataError(f"{table.place(int(lost.argmax()), named)}: the time is missing; fill it")
+    if len(values) > 1 and not kinds.mostly_increasing(values, _begin_again(table, values)):
+        raise DataError(f"{where}, but does not increase; leave it out with --set drop={named}")
+    return named
+
+
+def _begin_again(table: Columns, times: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask steps to another group or label, and those back to where the times of a file begin."""
+    numbers = times.astype(np.int64) if times.dtype.kind == "M" else times
+    steps = np.diff(numbers)
+    mask: NDArray[np.bool_] = numbers[1:] <= numbers.min() + np.median(np.abs(steps))
+    for texts in (table.group, table.y):
+        if texts is not None:
+            mask = mask | (texts[1:] != texts[:-1])
+    return mask
+
+
+def _blank_lines(table: Columns) -> NDArray[np.intp]:
+    """Return the samples before which the file has blank lines, unless they are everywhere."""
+    if table.lines is None:
+        return np.empty(0, np.intp)
+    breaks = np.flatnonzero(np.diff(np.asarray(table.lines)) > 1) + 1
+    return breaks if 2 * len(breaks) < len(table.lines) else np.empty(0, np.intp)
+
+
+def _channels(
+    table: Columns,
+    columns: dict[str, NDArray[Any]],
+    clock: str | None,
+    inputs: Sequence[str] | None,
+    first: Track | None,
+) -> tuple[str, ...]:
+    """Return the names of the channels, in the order of the first recording."""
+    chosen = tuple(name for name in columns if name != clock) if inputs is None else tuple(inputs)
+    _refuse_lacking(table, chosen, columns, "to take as an input")
+    if not chosen:
+        raise DataError(f"{table.file}: has no channels; columns: {_listed(columns)}")
+    if first is not None and set(chosen) != set(first.channels):
+        raise DataError(
+            f"{table.file}: has the channels {_listed(chosen)}, {first.table.file} has "
+            f"{_listed(first.channels)}; choose common ones with --set inputs=NAMES"
+        )
+    for name in chosen:
+        if name in table.faults or columns[name].dtype.kind not in "biuf":
+            row, cell = table.faults.get(name, (0, str(columns[name][0])))
+            raise DataError(
+                f"{table.place(row, name)}: {cell[:40]!r} is not a number; name the labels "
+                f"with --label, or leave the column out with --set drop={name}"
+            )
+    return chosen if first is None else first.channels
+
+
+def _matrix(
+    table: Columns, columns: dict[str, NDArray[Any]], channels: Sequence[str]
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return samples x channels, 0 where a value is missing, and a mask of such samples."""
+    X = np.column_stack([columns[name] for name in channels])
+    if X.dtype.kind != "f":
+        return X, _all_false(X)
+    for row, column in np.argwhere(np.isinf(X))[:1]:
+        raise DataError(f"{table.place(row, channels[column])}: is infinite; correct it")
+    holes = np.isnan(X).any(axis=1)
+    return np.nan_to_num(X) if holes.any() else X, holes
+
+
+def _all_false(rows: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return False for each row, in constant memory."""
+    return np.broadcast_to(np.zeros((), bool), len(rows))
+
+
+def _numbers_last(track: Track, names: Sequence[str]) -> Track:
+    """Move the columns of numbers beside a window behind the channels."""
+    _refuse_lacking(track.table, names, track.channels, "of numbers beside a window")
+    channels = tuple(name for name in track.channels if name not in names)
+    if not channels:
+        raise DataError(
+            f"{track.table.file}: beside leaves no channel; columns: {_listed(track.channels)}"
+        )
+    order = [track.channels.index(name) for name in (*channels, *names)]
+    return replace(track, X=track.X[:, order], channels=(*channels, *names)) if names else track
+
+
+def _clock(
+    table: Columns, name: str, values: NDArray[Any], rate: float | None
+) -> tuple[NDArray[np.float64] | None, float | None, NDArray[np.intp]]:
+    """Return times in seconds, the rate, and the samples before which there is a gap."""
+    ticks: float | None = None  # a second
+    if values.dtype.kind == "M":
+        values, ticks = values.astype("datetime64[us]").astype(np.int64), 10**6
+    values = values.astype(np.int64 if values.dtype.kind in "iu" else np.float64)
+    steps = np.diff(values)
+    if not len(steps):
+        return None, rate, np.empty(0, np.intp)
+    median = float(np.median(steps))
+    if median <= 0:
+        raise DataError(
+            f"{table.file}: most times of the column {name!r} repeat, which hides gaps; "
+            f"leave it out with --set drop={name} and --set rate=HZ"
+        )
+    gap = (steps > kinds.GAP * median) | (steps < 0)
+    # The mean, as steps of 60 Hz in whole milliseconds are 16 and 17.
+    step = float(steps[~gap].mean())
+    if ticks is None:
+        ticks = kinds.ticks_per_second(name, float(values[0]))
+    if ticks is not None:
+        rate = agreed(table, f"the steps of {name!r} say", float(f"{ticks / step:.6g}"), rate)
+    elif rate is not None:
+        close = [n for n in (1, 10**3, 10**6, 10**9) if alike(n / step, rate)]
+        ticks = close[0] if close else rate * step
+    times = None if ticks is None else values / ticks
+    return times, rate, np.flatnonzero(gap) + 1
+
+
+def alike(rate: float, other: float) -> bool:
+    """Whether two rates agree."""
+    return abs(rate - other) <= _RATE_TOLERANCE * max(rate, other)
+
+
+def agreed(table: Columns, who: str, measured: float | None, asked: float | None) -> float | None:
+    """Return the rate of a file, or if it has none that of the user."""
+    if measured is None or asked is None or alike(measured, asked):
+        return asked if measured is None else measured
+    raise DataError(f"{table.file}: {who} {measured:g} Hz, but {asked:g} Hz is given; correct it")
+
+
+def _same_rates(tracks: Sequence[Track]) -> None:
+    first = tracks[0]
+    for track in tracks[1:]:
+        if (track.rate is None) != (first.rate is None):
+            lacking, other = (track, first) if track.rate is None else (first, track)
+            raise DataError(
+                f"{lacking.table.file}: has no sampling rate, but {other.table.file} has "
+                f"{other.rate:g} Hz; give --set rate=HZ"
+            )
+        if track.rate is not None and first.rate is not None and not alike(track.rate, first.rate):
+            way = "; give --set rate=HZ" if track.table.is_sound else ""
+            raise DataError(
+                f"{track.table.file}: has {track.rate:g} Hz, {first.table.file} has "
+                f"{first.rate:g} Hz; all recordings must have one sampling rate{way}"
+            )
+
+
+def _refuse_counters(tracks: Sequence[Track]) -> None:
+    """Refuse a channel that is a counter or an identifier in every recording."""
+    suspects = dict.fromkeys(tracks[0].channels, "")
+    for track in tracks:
+        reasons = kinds.suspicious_inputs(track.X, track.channels)
+        suspects = {name: reason for name, reason in reasons.items() if name in suspects}
+        if not suspects:
+            return
+    name, reason = next(iter(suspects.items()))
+    raise DataError(
+        f"{tracks[0].table.file}: the column {name!r} {reason}; leave it out with --set "
+        f"drop={name}, say with --set time={name} that it holds times, or keep it with --set "
+        "inputs=NAMES"
+    )
+
+
+def _give_type(tracks: Sequence[Track]) -> None:
+    """Convert all recordings to the smallest type of the firmware for their values."""
+    kind = np.result_type(*(track.X.dtype for track in tracks))
+    keeps = all(track.table.keeps_type for track in tracks)
+    low, high = min(t.X.min() for t in tracks), max(t.X.max() for t in tracks)
+    if kind.kind == "b":
+        kind = np.dtype(np.uint8)
+    elif not (keeps and kind.kind in "iu" and (kind.itemsize <= 2 or kind == np.int32)):
+        whole = kind.kind in "iu" or not (keeps or any((t.X % 1).any() for t in tracks))
+        fit = (t for t in (np.int16, np.int32) if np.iinfo(t).min <= low <= high <= np.iinfo(t).max)
+        kind = np.dtype(next(fit, np.float32) if whole else np.float32)
+    if kind == np.float32:
+        for track in tracks:
+            for row, column in np.argwhere(np.abs(track.X.astype(np.float64)) > _LARGEST)[:1]:
+                place = track.table.place(row, track.channels[column])
+                raise DataError(f"{place}: does not fit in a 32-bit float; rescale it")
+    for track in tracks:
+        track.X = track.X.astype(kind, copy=False)
+
+
+def clean_labels(tables: Sequence[Columns]) -> list[tuple[NDArray[Any] | None, NDArray[np.bool_]]]:
+    """Return labels of one type for all files, and masks of samples without a label."""
+    codes = list[tuple[NDArray[Any], NDArray[Any]] | None]()
+    for table in tables:
+        # The samples of a sound share the memory of one label.
+        y = None if table.y is None else table.y[: None if any(table.y.strides) else 1]
+        codes.append(None if y is None else np.unique(y, return_inverse=True))
+    texts = sorted({text for code in codes if code for text in code[0].tolist()})
+    known = [text for text in texts if text.lower() not in NO_LABEL]
+    values = text_labels(known) if known else np.zeros(0, np.int64)
+    numbers = np.array(list(map(number_of, known)), np.float64)
+    if known and values.dtype.kind == "U" and np.isfinite(numbers).all():
+        # If all are whole, one has more digits than integer labels.
+        largest = max(known, key=lambda text: abs(float(text)))
+        broken = next((text for text in known if not float(text).is_integer()), largest)
+        held = zip(tables, codes, strict=True)
+        file = next(t.file for t, code in held if code is not None and broken in code[0])
+        raise DataError(
+            f"{file}: the labels are not classes: one is {broken}; give integers or text"
+        )
+    value = dict(zip(known, values.tolist(), strict=True))
+    empty = values.dtype.type()
+    cleaned = list[tuple[NDArray[Any] | None, NDArray[np.bool_]]]()
+    for table, code in zip(tables, codes, strict=True):
+        if code is None or table.y is None:
+            cleaned.append((None, _all_false(next(iter(table.columns.values())))))
+            continue
+        y = np.array([value.get(text, empty) for text in code[0].tolist()], values.dtype)[code[1]]
+        missing = np.array([text not in value for text in code[0].tolist()])[code[1]]
+        y, missing = (
+            np.broadcast_to(each, len(table.y)) if len(each) < len(table.y) else each
+            for each in (y, missing)
+        )
+        if missing.any() and not missing.all():
+            # The label before fills a missing one, so that it is not a change of label.
+            place = np.where(missing, (~missing).argmax(), np.arange(len(y)))
+            y = y[np.maximum.accumulate(place)]
+        cleaned.append((y, missing))
+    return cleaned
+
+
+def majority(values: NDArray[Any]) -> Any:
+    """Return the commonest value; of a tie the last one."""
+    kinds_of, last, counts = np.unique(values[::-1], return_index=True, return_counts=True)
+    return kinds_of[np.lexsort((last, -counts))[0]]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return listed(list(names), 12)

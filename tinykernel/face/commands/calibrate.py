@@ -1,0 +1,286 @@
+"""Calibrate a model: confidence, and thresholds to refuse below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tinykernel.base.errors import DataError, ModelError
+from tinykernel.base.text import listed
+from tinykernel.face import arguments as args
+from tinykernel.face import evaluation as judging
+from tinykernel.face import settings as parsing
+from tinykernel.face.commands.novelty import alarms_in_words, promise_of
+from tinykernel.face.gathering import SET, typed_settings
+from tinykernel.face.output import print_json, print_pairs, print_table, showing_progress
+from tinykernel.face.rows import (
+    ModelFile,
+    open_model,
+    own_training,
+    rows_to_judge,
+    training_part,
+    without_training,
+)
+from tinykernel.face.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tinykernel.data.partition import Rows
+    from tinykernel.model.integer import IntegerModel
+
+
+def calibrate_command(
+    model: Path = args.MODEL,
+    data: str = args.DATA,
+    output: Path = args.option("--output -o MODEL", "model to write: .tkm or .pkl", ...),
+    max_error: float | None = args.share_option("largest error rate among the answers, e.g. 1%"),
+    coverage: float | None = args.share_option("share of new rows to answer, e.g. 95%"),
+    false_alarms: float | None = args.option(
+        "SHARE|RATE",
+        "most false alarms: a share, e.g. 1%, to detect novel rows; or a rate, e.g. 1/h, to "
+        "detect the events of a stream",
+        parser=args.parser(parsing.share_or_rate),
+    ),
+    known: str | None = args.option(
+        "DATA",
+        "with --false-alarms: rows of known classes, e.g. the training rows; rows far from "
+        "them are novel",
+    ),
+    per_class: bool = args.flag(
+        "--per-class", "one margin per class, so that the promise holds for each class"
+    ),
+    confidence: Any = args.share_option(
+        "confidence level of the promise", default="95%; of events the average", example=0.95
+    ),
+    same_groups: bool = args.flag(
+        "--same-groups", "promise for new rows of the same groups instead of new groups"
+    ),
+    threshold: int | None = args.number_option(
+        "VALUE", "with a rate: another threshold of the table it prints", 1
+    ),
+    assignments: list[str] = SET,
+    as_json: bool = args.JSON,
+    quiet: bool = args.QUIET,
+) -> None:
+    """Calibrate confidence, and choose when the model refuses.
+
+    DATA must not be training rows. Prints the promise for new rows; if the rows do not support it,
+    writes no model and ends with status 1. Uses the test part of DATA, or the held-out rows if the
+    model was trained on DATA, or all rows.
+    """
+    from tinykernel.model.file import save
+
+    args.check_output_file(output, args.MODEL_SUFFIXES, inputs=[model])
+    opened = open_model(model)
+    integer = opened.model
+    if integer.is_regressor:
+        raise ModelError(f"{model}: predicts values; give a classifier to calibrate")
+    if known is not None and false_alarms is None:
+        raise args.misuse("--known", "needs --false-alarms")
+    wishes: dict[str, Any] = {"max_error": max_error, "coverage": coverage, "per_class": per_class}
+    if isinstance(false_alarms, parsing.Rate):
+        used = {**wishes, "known": known, "same_groups": same_groups}
+        _refuse(used, "excludes a rate of false alarms; leave it out")
+        opened = _with_background(opened, assignments)
+        with showing_progress(quiet):
+            done = _events(opened, data, false_alarms, confidence, threshold)
+        done = done._replace(remarks=done.remarks + _over_budget(opened, done.model))
+        save(done.model, output, opened.about | done.about)
+        if as_json:
+            remarks = {"remarks": list(done.remarks)}
+            print_json({"model": output, "data": data} | done.result | remarks)
+        elif not quiet:
+            print_pairs([*done.pairs, ("file", str(output))])
+            print_table(done.columns, done.lines, right=done.columns)
+            judging.print_notes(done.remarks, "caution")
+        return
+    of_events = {"threshold": threshold, "set": assignments}
+    _refuse(of_events, "only with a rate of false alarms, such as --false-alarms 1/h; leave it out")
+    confidence = 0.95 if confidence is None else confidence
+    with showing_progress(quiet):
+        judged = rows_to_judge(opened, data, needs_labels=not integer.is_one_class, unseen=True)
+    rows = judged.rows
+    _refuse_seen(opened, rows)
+    groups = None if same_groups else rows.group
+    if integer.is_one_class:
+        used = {**wishes, "known": known}
+        _refuse(used, "not an option for a model of one class; leave it out")
+        done = _one_class(integer, rows, false_alarms, confidence, groups)
+    else:
+        training = None if known is None else _known_rows(opened, known, rows)
+        wishes |= {"confidence": confidence, "false_alarms": false_alarms, "known": training}
+        done = _classes(integer, rows, groups, wishes)
+    done = done._replace(remarks=done.remarks + _over_budget(opened, done.model))
+    save(done.model, output, opened.about | done.about)
+    if as_json:
+        source = {"model": output, "data": rows.source, "part": rows.part}
+        remarks = {"remarks": list(done.remarks), "notes": list(rows.notes)}
+        print_json(source | done.result | remarks)
+    elif not quiet:
+        place = ("data", f"{rows.part} of {rows.source}")
+        print_pairs([place, *done.pairs, ("file", str(output))])
+        judging.print_notes(rows.notes)
+        judging.print_notes(done.remarks, "caution")
+
+
+def _over_budget(file: ModelFile, model: IntegerModel) -> tuple[str, ...]:
+    """Say that a calibrated model takes more than the budget that it was trained for."""
+    from tinykernel.run.report import report
+
+    if file.target in (None, "host"):
+        return ()
+    result = report(model, str(file.target), file.budget_for(str(file.target)))
+    advice = "calibrate a model of a smaller --budget"
+    return tuple(f"{problem}; {advice}" for problem in result.over_budget)
+
+
+def _refuse(options: Mapping[str, Any], problem: str) -> None:
+    """Refuse options that were given."""
+    for name in filter(options.get, options):
+        raise args.misuse(f"--{name.replace('_', '-')}", problem)
+
+
+class _Done(NamedTuple):
+    model: IntegerModel
+    about: dict[str, Any]
+    result: dict[str, Any]
+    pairs: list[tuple[str, str]]
+    remarks: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # of a table that is printed, too
+    lines: Sequence[tuple[str, ...]] = ()
+
+
+def _with_background(file: ModelFile, assignments: list[str]) -> ModelFile:
+    """Return the model file with the classes of ``--set background``."""
+    setting = SETTINGS["background"]
+    for text, place in typed_settings(
+        {"assignments": assignments}, {"background": setting}
+    ).values():
+        names, classes = setting.read(text), list(map(str, file.model.classes))
+        lacking = next((name for name in names if name not in classes), None)
+        if lacking is not None:
+            raise args.misuse(place, f"{lacking!r} is no class of the model: {listed(classes, 8)}")
+        return replace(file, about={**file.about, "background": names})
+    return file
+
+
+def _events(
+    file: ModelFile, data: str, an_hour: float, confidence: float | None, threshold: int | None
+) -> _Done:
+    """Choose the events of a stream on recordings that were not trained on."""
+    from tinykernel.data.signals import background_of
+    from tinykernel.judge import events
+
+    sources = events.recordings_for(file.model, file.about, data)
+    if sources is None:
+        raise DataError(f"{data}: a rate of false alarms needs recordings, and a model with a hop")
+    if not sources.is_long:
+        judged = rows_to_judge(file, data, unseen=True)
+        _refuse_seen(file, judged.rows)
+        names = {name.rpartition(":")[0] for name in judged.rows.names or ()}
+        sources = replace(
+            sources, recordings=tuple(r for r in sources.recordings if r.name in names)
+        )
+    else:
+        sources = without_training(file, data, sources)
+        used = judging.seen_in_words(file.share_seen(events.some_windows(file.model, sources)))
+        if used:
+            raise DataError(f"{data}: {used}; give recordings that were not trained on")
+    model, hop = _often(file, sources.rate)
+    silent = background_of(model, file.about)
+    result = events.calibrate_events(model, sources, silent, an_hour, confidence, threshold)
+    facts = result.to_dict() | {"hop": model.hop}
+    table = events.CURVE_COLUMNS, events.curve_in_words(result)
+    about = {"events": facts, **{n: file.about[n] for n in ("background",) if n in file.about}}
+    pairs = [("decisions", hop), *result.in_words()]
+    return _Done(result.model, about, facts, pairs, result.remarks, *table)
+
+
+def _often(file: ModelFile, rate: float | None) -> tuple[IntegerModel, str]:
+    """Return a model that decides often enough for events, and how often.
+
+    A hop of half a window is nobody's choice; a shorter one stays.
+    """
+    from tinykernel.run.estimate import hop_for_events
+    from tinykernel.run.report import report
+
+    model = file.model
+    target = "cortex-m4" if file.target in (None, "host") else str(file.target)
+    if rate is None:
+        return model, ""
+    if 2 * model.hop >= model.input.rows - 1:
+        often = replace(model, hop=hop_for_events(model, target, rate))
+        if report(often, target, compiler="none").fits:
+            model = often
+    longer = f", in place of {file.model.hop / rate:.3g} s" * (model.hop < file.model.hop)
+    return model, f"one every {model.hop / rate:.3g} s{longer}"
+
+
+def _classes(
+    model: IntegerModel, rows: Rows, groups: NDArray[Any] | None, wishes: dict[str, Any]
+) -> _Done:
+    """Fit the decision part of a classifier."""
+    from tinykernel.data.splits import record_of
+    from tinykernel.judge.decisions import calibration_in_words
+    from tinykernel.judge.drift import expected_counts
+    from tinykernel.learn.calibration import calibrate
+
+    assert rows.y is not None
+    result = calibrate(model, rows.X, rows.y, groups=groups, **wishes)
+    about = {
+        "calibration": {"data": rows.source, **result.to_dict()},
+        "held_out": expected_counts(result.model, rows.X).to_dict(),
+        "calibration_rows": {"rows": result.rows, **record_of(rows.X)},
+    }
+    pairs = calibration_in_words(result)
+    return _Done(result.model, about, result.to_dict(), pairs, result.remarks)
+
+
+def _one_class(
+    model: IntegerModel,
+    rows: Rows,
+    false_alarms: float | None,
+    confidence: float,
+    groups: NDArray[Any] | None,
+) -> _Done:
+    """Set the threshold of a model of one class."""
+    from tinykernel.kinds.estimators.oneclass import calibrate_one_class
+    from tinykernel.kinds.prototypes import CLASSES
+
+    if false_alarms is None:
+        raise args.misuse("--false-alarms", "missing; a model of one class needs it")
+    if rows.y is not None and (rows.y != CLASSES[0]).any():
+        raise DataError(f"{rows.source}: has rows that are not {CLASSES[0]!r}; remove them")
+    new, alarms = calibrate_one_class(
+        model, rows.X, false_alarms, confidence=confidence, groups=groups
+    )
+    promise = promise_of(alarms)
+    pairs = alarms_in_words(alarms, alarms.threshold)
+    return _Done(new, {"calibration": promise}, promise, pairs)
+
+
+def _refuse_seen(file: ModelFile, rows: Rows) -> None:
+    """Refuse training rows, on which a model is too sure."""
+    used = judging.seen_in_words(file.share_seen(rows.X))
+    if used:
+        raise DataError(
+            f"{rows.source}: {used}; the promise would not hold for new rows, so give other rows"
+        )
+
+
+def _known_rows(file: ModelFile, data: str, others: Rows) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Load the training rows in DATA; refuse those used to calibrate, which are too near."""
+    from tinykernel.data.splits import record_of, seen_before
+
+    known = own_training(file, data) or training_part(file, data)
+    record = record_of(others.X.reshape(len(others.X), -1))
+    share = seen_before(known.X_train.reshape(len(known.X_train), -1), record)
+    if share:
+        raise DataError(
+            f"--known: {100 * share:.3g} % of the rows of {data} are also used to calibrate; give "
+            "the training rows"
+        )
+    return known.X_train, known.y_train

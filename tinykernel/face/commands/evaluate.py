@@ -1,0 +1,194 @@
+"""Judge a model on labelled rows, and compare counters of a device with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tinykernel.base.errors import ModelError, TinykernelError
+from tinykernel.base.text import count, percent
+from tinykernel.face import arguments as args
+from tinykernel.face import evaluation as judging
+from tinykernel.face.output import print_json, print_pairs, print_table, showing_progress
+from tinykernel.face.rows import ModelFile, open_model, rows_to_judge, without_training
+
+if TYPE_CHECKING:
+    from tinykernel.judge.drift import Drift, Expected
+    from tinykernel.model.integer import IntegerModel
+
+
+def evaluate_command(
+    model: Path = args.MODEL,
+    data: str = args.DATA,
+    label: str | None = args.option("COLUMN", "column, array or file of the labels"),
+    train: str | None = args.option(
+        "DATA", "training rows, to train the baselines; not needed if DATA holds them"
+    ),
+    as_json: bool = args.JSON,
+    quiet: bool = args.QUIET,
+) -> None:
+    """Evaluate a model on labelled rows, next to baselines.
+
+    Prints accuracy with its confidence interval, and recall by class. Uses the test part of DATA,
+    or the held-out rows if the model was trained on DATA, or all rows. Label and groups are by
+    default those of the training.
+    """
+    from tinykernel.judge.models import evaluate, evaluate_clips
+
+    opened = open_model(model) if label is None else open_model(model).with_label(label)
+    integer = opened.model
+    if integer.events is not None and _events(opened, data, train, as_json=as_json, quiet=quiet):
+        return
+    with showing_progress(quiet):
+        judged = rows_to_judge(opened, data, train=train)
+        rows, y = judged.rows, judged.y
+        assert y is not None
+        options: dict[str, Any] = {"groups": rows.group, "class_weight": judged.class_weight}
+        result = evaluate(integer, rows.X, y, train=judged.train, **options)
+    clips = None
+    if rows.clip is not None:
+        clips = evaluate_clips(integer, rows.X, y, rows.clip, rows.group)
+    seen, calibrated = (opened.share_seen(rows.X, kind) for kind in ("training", "calibration"))
+    if as_json:
+        about: dict[str, Any] = {"data": rows.source, "part": rows.part, "notes": list(rows.notes)}
+        about |= {"seen_in_training": seen, "seen_in_calibration": calibrated}
+        print_json(about | {"clips": clips and clips.to_dict()} | result.to_dict())
+        return
+    if quiet:
+        return
+    print_pairs([("data", f"{rows.part} of {rows.source}")])
+    judging.print_figures(result)
+    judging.print_verdict(result)
+    if clips is not None:
+        right = f"{percent(clips.accuracy)} of {count(clips.rows, 'recording')}"
+        typer.echo(f"one answer a recording, from the sum of its windows' scores: {right}")
+    judging.print_notes(note for note in rows.notes if note not in result.cautions)
+    if seen:
+        typer.echo(f"{judging.seen_in_words(seen)}: the accuracy on new ones may be lower")
+    if calibrated:
+        used = judging.seen_in_words(calibrated, "to calibrate")
+        typer.echo(f"{used}, so they cannot confirm the promise")
+    if judged.train is None:
+        typer.echo("hint: --train DATA, with the training rows, adds the baselines")
+
+
+def _events(file: ModelFile, data: str, train: str | None, *, as_json: bool, quiet: bool) -> bool:
+    """Judge the events of long recordings; False of other data."""
+    from tinykernel.judge import events
+
+    with showing_progress(quiet):
+        held = events.recordings_for(file.model, file.about, data)
+        if held is None or not held.is_long:
+            return False
+        if train is not None:
+            raise args.misuse("--train", "not for events of long recordings; leave it out")
+        held = without_training(file, data, held)
+        seen = file.share_seen(events.some_windows(file.model, held))
+        assert file.model.events is not None
+        every = zip(file.model.classes, file.model.events.thresholds.tolist(), strict=True)
+        silent = tuple(label for label, threshold in every if not threshold)
+        result = events.evaluate_events(file.model, events.streams_of(file.model, held, silent))
+    cautions = events.over_promise(result, file.about)
+    if as_json:
+        print_json({"data": held.source, "seen_in_training": seen} | result.to_dict() | cautions)
+    elif not quiet:
+        print_pairs([("data", held.source), *events.events_in_words(result)])
+        columns = events.CURVE_COLUMNS
+        print_table(columns, events.curve_in_words(result), right=columns)
+        if seen:
+            typer.echo(judging.seen_in_words(seen))
+        judging.print_notes(cautions["cautions"], "caution")
+    return True
+
+
+_LARGEST_FILE = 1 << 20
+_DIFFERENCES = {
+    "labels": "shares of the classes",
+    "margin": "mean margin",
+    "saturated": "saturated values",
+}
+
+
+def drift_command(
+    model: Path = args.MODEL,
+    counters: Path = args.argument(
+        "COUNTERS", "file with the bytes of NAME_counters_t from the device"
+    ),
+    data: str | None = args.option(
+        "DATA", "held-out rows to compare with", default="those of calibrate"
+    ),
+    false_alarms: Any = args.share_option("risk of a false alarm", value=0.01, default="1%"),
+    independent: bool = args.flag(
+        "--independent", "treat decisions as independent, e.g. parts on a belt"
+    ),
+    as_json: bool = args.JSON,
+    quiet: bool = args.QUIET,
+) -> None:
+    """Compare a device's counters with held-out rows.
+
+    Ends with status 1 if they differ by more than chance, or if the device has too few decisions.
+    """
+    from tinykernel.judge.drift import Expected, drift, expected_counts
+    from tinykernel.model.counters import Counters
+
+    opened = open_model(model)
+    with counters.open("rb") as stream:
+        content = stream.read(_LARGEST_FILE)
+    try:
+        counted = Counters.from_bytes(opened.model, content)
+    except TinykernelError as error:
+        raise type(error)(f"{counters}: {error}") from None
+    if data is None:
+        known = Expected.from_dict(opened.about.get("held_out"), opened.model.n_classes)
+        if known is None:
+            raise ModelError(
+                f"{model}: has no counts of held-out rows; calibrate it, or give such rows with "
+                "--data"
+            )
+        expected = known
+    else:
+        rows = rows_to_judge(opened, data, needs_labels=False, unseen=True).rows
+        expected = expected_counts(opened.model, rows.X)
+    result = drift(counted, expected, false_alarm=false_alarms, independent=independent)
+    if as_json:
+        about = {"model": model, "counters": counters, "expected": expected.to_dict()}
+        print_json(about | result.to_dict())
+    elif not quiet:
+        _print(opened.model, result, expected)
+    if result.differs or not result.enough:
+        raise typer.Exit(1)
+
+
+def _print(model: IntegerModel, result: Drift, expected: Expected) -> None:
+    """Print shares side by side, and the verdict."""
+    from tinykernel.judge.drift import LEAST_DECISIONS
+
+    verdict = "no difference beyond chance"
+    if result.differs:
+        verdict = "the device differs: " + ", ".join(_DIFFERENCES[name] for name in result.differs)
+    if not result.enough:
+        verdict = f"too few independent decisions: {LEAST_DECISIONS} are needed"
+    names = [*map(str, model.classes), "refused"]
+    pairs = zip(names, result.shares, result.shares_expected, strict=True)
+    rows = [(name, percent(here), percent(there)) for name, here, there in pairs]
+    rows.append(("mean margin", f"{result.margin:.1f}", f"{result.margin_expected:.1f}"))
+    saturated = (result.saturated, result.saturated_expected)
+    here, there = (f"{share:.3g}" for share in saturated)
+    rows.append(("saturated values", here, there))
+    columns = ("decision", "device", "held-out rows")
+    print_table(columns, rows, right=columns[1:])
+    typer.echo()
+    count = f"{result.decisions}, which count as {result.independent:.0f} independent ones"
+    chance = f"shares {result.p_labels:.2g}, margin {result.p_margin:.2g}, "
+    freedom = f"{result.degrees} degrees of freedom"
+    print_pairs(
+        [
+            ("decisions", count),
+            ("held-out rows", str(expected.rows)),
+            ("chi-square", f"{result.chi_square:.1f} with {freedom}"),
+            ("by chance", f"{chance}saturated values {result.p_saturated:.2g}"),
+            ("verdict", verdict),
+        ]
+    )

@@ -1,0 +1,1 @@
+"""Judge models: accuracy and its interval, baselines, cautions, events, drift."""

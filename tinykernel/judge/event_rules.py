@@ -1,0 +1,363 @@
+"""Events of streams: judged against labelled spans, with thresholds chosen for a rate.
+
+An event of a class is a hit if it is in a span of that class or within a second after it, as in the
+streaming wake word of MLPerf Tiny. A second event in the span is a double count; an event in the
+span of another class is confused. All others are false alarms. TensorFlow's streaming test of
+speech commands also distinguishes wrong words from false positives.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from tinykernel.base.errors import OptionError, RowsError
+from tinykernel.base.text import count, percent
+from tinykernel.model.answers import LARGEST_SUM, NO_EVENT, Events, sums_over
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.separable.spec import Separable
+
+_FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """The decisions of a stream, and what happens in it, in samples."""
+
+    scores: NDArray[np.int32]  # (decisions, classes)
+    ends: NDArray[np.int64]  # the last sample of the window of each decision.
+    spans: NDArray[np.int64]  # (n, 3): first sample, end and label, by first; no background.
+    groups: NDArray[np.int64]  # (n, 2): first sample and number of each group, by first.
+    samples: int
+    second: int  # samples per second.
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """Hits, misses and false alarms in streams."""
+
+    hit: NDArray[np.bool_]  # of each span
+    after: NDArray[np.int64]  # samples from the beginning of each span that was hit to its event.
+    behind: NDArray[np.int64]  # samples from its end to the event; inside, 0 or less.
+    labels: NDArray[np.int64]  # of each span
+    alarms: NDArray[np.int64]  # the label of each false alarm
+    groups: NDArray[np.int64]  # the group of each
+    confused: int  # events in the span of another class.
+    doubles: int
+
+
+def judged(streams: Sequence[Stream], events: Events) -> Heard:
+    """Compare the events of streams with their spans."""
+    return _joined([_judged(stream, events.follow(stream.scores)) for stream in streams])
+
+
+def _judged(stream: Stream, made: NDArray[np.int64]) -> Heard:
+    n = len(stream.spans)
+    hit, after, behind = np.zeros(n, bool), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    alarms, groups, confused, doubles = [], [], 0, 0
+    reach = stream.spans[:, 1] + stream.second
+    for at in np.flatnonzero(made >= 0).tolist():
+        sample, label = int(stream.ends[at]), int(made[at])
+        near = np.flatnonzero((stream.spans[:, 0] <= sample) & (sample < reach))
+        right = near[stream.spans[near, 2] == label]
+        fresh = right[~hit[right]]
+        if fresh.size:
+            span = fresh[0]
+            hit[span] = True
+            after[span] = sample - stream.spans[span, 0]
+            behind[span] = sample - stream.spans[span, 1] + 1
+        elif right.size:
+            doubles += 1
+        elif near.size:
+            confused += 1
+        else:
+            alarms.append(label)
+            group = int(np.searchsorted(stream.groups[:, 0], sample, side="right")) - 1
+            groups.append(int(stream.groups[max(group, 0), 1]))
+    return Heard(
+        hit,
+        after[hit],
+        behind[hit],
+        stream.spans[:, 2],
+        np.array(alarms, np.int64),
+        np.array(groups, np.int64),
+        confused,
+        doubles,
+    )
+
+
+def _joined(parts: Sequence[Heard]) -> Heard:
+    names = ("hit", "after", "behind", "labels", "alarms", "groups")
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    confused, doubles = (sum(getattr(p, name) for p in parts) for name in ("confused", "doubles"))
+    return Heard(**arrays, confused=confused, doubles=doubles)
+
+
+def rate_after(count: float, hours: float, confidence: float | None) -> float:
+    """Return the rate per hour that `count` events tell (Poisson): its mean, or an upper bound.
+
+    Garwood, Biometrika 28, 1936: half the quantile of chi-squared with 2 (count + 1) degrees of
+    freedom. The mean is that of the same distribution. Counts that vary between groups more than by
+    chance count as fewer hours.
+
+    >>> round(rate_after(0, 3.0, 0.95), 3), rate_after(2, 3.0, None)
+    (0.999, 1.0)
+    """
+    if confidence is None:
+        return (count + 1) / hours
+    return float(chi2.ppf(confidence, 2 * count + 2)) / 2 / hours
+
+
+def spread(lengths: Mapping[int, float], groups: NDArray[np.int64]) -> float:
+    """Return the variance of counts between groups of some lengths, relative to chance; 1 or more.
+
+    The mean of (count - expected)^2 / expected over groups, as of a quasi-Poisson model. `groups`
+    has the group of each event.
+    """
+    if len(lengths) < 2 or not groups.size:
+        return 1.0
+    expected = np.array(list(lengths.values())) * (len(groups) / sum(lengths.values()))
+    counts = np.array([np.sum(groups == group) for group in lengths])
+    return max(1.0, float(((counts - expected) ** 2 / expected).sum() / (len(lengths) - 1)))
+
+
+def lengths_of(streams: Sequence[Stream]) -> dict[int, float]:
+    """Return the hours of each group."""
+    lengths: dict[int, float] = {}
+    for stream in streams:
+        ends, hour = np.append(stream.groups[1:, 0], stream.samples), stream.second * 3600
+        for (first, group), end in zip(stream.groups.tolist(), ends.tolist(), strict=True):
+            lengths[group] = lengths.get(group, 0.0) + (end - first) / hour
+    return lengths
+
+
+def hours_of(streams: Sequence[Stream]) -> float:
+    """Return the total length of streams in hours."""
+    return sum(stream.samples / stream.second for stream in streams) / 3600
+
+
+#: What a point of a curve of misses against false alarms says.
+CURVE = ("factor", "threshold", "missed", "false_alarms_an_hour")
+# Share of hits below which most people want another model.
+_FEW_HITS = 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class EventCalibration:
+    """The chosen thresholds, and the rate that they promise."""
+
+    model: IntegerModel
+    heard: Heard
+    hours: float
+    promised: float  # false alarms an hour: expected, or the most at a confidence level.
+    spread: float
+    # Of the chosen thresholds times some factors: see `EventEvaluation`.
+    curve: tuple[tuple[float, int, float, float], ...] = ()
+    alone: float | None = None  # share of single clips of events that are right.
+    cautions: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was chosen and promised as JSON types."""
+        assert self.model.events is not None
+        return {
+            **self.model.events.facts(),
+            "hours": self.hours,
+            "events": len(self.heard.hit),
+            "hits": int(self.heard.hit.sum()),
+            "confused": self.heard.confused,
+            "false_alarms": len(self.heard.alarms),
+            "promised_an_hour": self.promised,
+            "spread": self.spread,
+            "single_clips": self.alone,
+            "curve": [dict(zip(CURVE, point, strict=True)) for point in self.curve],
+        }
+
+    @property
+    def threshold(self) -> int:
+        """The least sum of an event, the same for all classes."""
+        assert self.model.events is not None
+        return int(self.model.events.thresholds.max())
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The cautions, and what to try where few events are hit."""
+        if not self.heard.hit.size:
+            unknown = "no event of a class is in the recordings: how many are hit is unknown"
+            return *self.cautions, f"{unknown}; give recordings with labelled events, too"
+        hits = float(self.heard.hit.mean())
+        if hits >= _FEW_HITS:
+            return self.cautions
+        convolutions, options = self.model.find(Separable), ""
+        if convolutions is not None:
+            options = "--set streaming=on, " * (convolutions.row_strides is None)
+            options += "--set teachers=3, "
+        return (
+            *self.cautions,
+            f"{100 * hits:.0f} % of the events are hit: train with {options}a shorter --hop, more "
+            "recordings of the background and of other words, or allow more false alarms",
+        )
+
+    def in_words(self) -> list[tuple[str, str]]:
+        """Return names and values to print."""
+        assert self.model.events is not None
+        heard, n = self.heard, max(1, len(self.heard.hit))
+        hits = f"{heard.hit.sum()} of {len(heard.hit)} ({100 * heard.hit.sum() / n:.1f} %)"
+        alarms = f"{len(heard.alarms)} in {self.hours:.3g} hours"
+        varied = f"; they vary between groups {self.spread:.1f} times as much as by chance"
+        alone = "" if self.alone is None else f"{percent(self.alone)} of those of events are right"
+        return [
+            ("single clips", alone),
+            ("hits", hits),
+            ("confused", f"{count(heard.confused, 'event')} where another class was"),
+            ("false alarms", alarms + varied * (self.spread > 1)),
+            *self.model.events.in_words(self.model.classes),
+        ]
+
+
+def choose_events(
+    model: IntegerModel,
+    streams: Sequence[Stream],
+    background: Sequence[object],
+    an_hour: float,
+    confidence: float | None,
+) -> EventCalibration:
+    """Choose the decay of sums, and the least threshold that is expected to keep a rate.
+
+    With a `confidence`, an upper bound keeps it. The pause is as long as a window, and sums
+    remember a quarter of it to twice as much. All classes have the same threshold: on few speakers,
+    one of each class learns these speakers. Hits and false alarms are counted on other groups: each
+    fold of groups is judged with the threshold of the others. The decay with most hits is taken.
+    Raises TinykernelError if no threshold keeps the rate.
+    """
+    hours = hours_of(streams)
+    if rate_after(0, hours, confidence) > an_hour:
+        raise RowsError(
+            f"{hours:.2g} hours without a false alarm promise no less than "
+            f"{rate_after(0, hours, confidence):.2g} an hour; give more recordings, or a larger "
+            "rate"
+        )
+    silent = np.array([label in background for label in model.classes])
+    pause = min(-(-model.input.rows // model.hop), 65535)
+    best: EventCalibration | None = None
+    for shift in _shifts(pause):
+        trial = _DecayedStreams(streams, silent, shift, pause)
+        folds = trial.folds()
+        heard = trial.heard(folds, [trial.events(an_hour, confidence, fold) for fold in folds])
+        events = trial.events(an_hour, confidence)
+        if best is None or heard.hit.sum() > best.heard.hit.sum():
+            wide = spread(trial.lengths, heard.groups)
+            best = EventCalibration(replace(model, events=events), heard, hours, an_hour, wide)
+    assert best is not None
+    return best
+
+
+def _shifts(pause: int) -> list[int]:
+    """Return the shifts of sums that remember a quarter of a window to two windows.
+
+    >>> _shifts(2), _shifts(13)
+    ([0, 1, 2], [2, 3, 4])
+    """
+    return [shift for shift in range(16) if pause <= 4 << shift and 1 << shift <= 2 * pause]
+
+
+def with_threshold(
+    chosen: EventCalibration, streams: Sequence[Stream], threshold: int, confidence: float | None
+) -> EventCalibration:
+    """Return the calibration with another threshold of all classes, and the rate it promises."""
+    events = chosen.model.events
+    assert events is not None
+    reached = LARGEST_SUM >> events.shift << events.shift
+    if not 0 < threshold <= reached:
+        raise OptionError(f"threshold: {threshold}; give a sum of the table, 1 to {reached}")
+    trial = _DecayedStreams(streams, events.thresholds == 0, events.shift, events.pause)
+    model = replace(chosen.model, events=trial.with_least(threshold))
+    assert model.events is not None
+    heard, promised = judged(streams, model.events), trial.rate(threshold, confidence)
+    wide = spread(trial.lengths, heard.groups)
+    return replace(chosen, model=model, heard=heard, promised=promised, spread=wide)
+
+
+class _DecayedStreams:
+    """Streams with sums that decay by `shift`, to choose thresholds on."""
+
+    def __init__(
+        self, streams: Sequence[Stream], silent: NDArray[np.bool_], shift: int, pause: int
+    ) -> None:
+        self.streams, self.silent, self.shift, self.pause = streams, silent, shift, pause
+        self.followed, self.groups, self.lengths = [], [], lengths_of(streams)
+        self.counted: dict[int, NDArray[np.int64]] = {}  # of thresholds, the group of each alarm.
+        peaks = [0]
+        for stream in streams:
+            before = np.zeros(stream.scores.shape[1], np.int64)
+            labels, sums = sums_over(stream.scores, silent, shift, before)
+            for first, end, spoken in stream.spans.tolist():
+                part = slice(*np.searchsorted(stream.ends, [first, end + stream.second]))
+                peaks.append(int(sums[part, spoken][labels[part] == spoken].max(initial=0)))
+            self.followed.append((labels, sums))
+            at = np.searchsorted(stream.groups[:, 0], stream.ends, side="right") - 1
+            self.groups.append(stream.groups[np.maximum(at, 0), 1])
+        self.peaks = np.sort(peaks)  # the largest sum of the class of each span in it
+
+    def rate(
+        self, threshold: int, confidence: float | None, without: tuple[int, ...] = ()
+    ) -> float:
+        """Return the rate of false alarms at a threshold: expected, or its upper bound.
+
+        Groups that are left out count as if they were like the others.
+        """
+        if threshold not in self.counted:
+            self.counted[threshold] = self.heard([()], [self.with_least(threshold)]).groups
+        groups = self.counted[threshold][~np.isin(self.counted[threshold], without)]
+        lengths = {group: each for group, each in self.lengths.items() if group not in without}
+        hours, wide = sum(self.lengths.values()), spread(lengths, groups)
+        share = sum(lengths.values()) / hours
+        return rate_after(len(groups) / share / wide, hours / wide, confidence)
+
+    def folds(self) -> list[tuple[int, ...]]:
+        """Divide the groups into folds; a single group gives one empty fold."""
+        every = np.unique(np.concatenate(self.groups)).tolist()
+        n = min(_FOLDS, len(every))
+        return [tuple(every[first::n]) for first in range(n)] if n > 1 else [()]
+
+    def events(
+        self, an_hour: float, confidence: float | None, without: tuple[int, ...] = ()
+    ) -> Events:
+        """Return the rule with the least threshold that keeps a rate, for all classes.
+
+        It lies midway between the largest sum that is no event and the least hit above it.
+        """
+        reached = LARGEST_SUM >> self.shift << self.shift
+
+        def keeps(threshold: int) -> bool:
+            rate = self.rate(threshold, confidence, without)
+            return rate <= an_hour * (1 + 1e-9)  # hours of groups add up to roundings less.
+
+        least = 1 + bisect_left(range(1, reached), True, key=keeps)
+        if not keeps(least):
+            raise RowsError(
+                f"no threshold keeps false alarms at {an_hour:g} an hour; give more recordings, or "
+                "a larger rate"
+            )
+        hits = self.peaks[self.peaks >= least]
+        return self.with_least(least + (int(hits[0]) - least) // 2 if hits.size else least)
+
+    def with_least(self, least: int) -> Events:
+        """Return the rule with the same threshold for all classes."""
+        return Events(np.where(self.silent, 0, least).astype(np.uint32), self.shift, self.pause)
+
+    def heard(self, folds: Sequence[tuple[int, ...]], parts: Sequence[Events]) -> Heard:
+        """Judge each fold of groups with its rule; an empty fold stands for all groups."""
+        judgements = []
+        for stream, (labels, sums), groups in zip(
+            self.streams, self.followed, self.groups, strict=True
+        ):
+            made = np.full(len(labels), NO_EVENT, np.int64)
+            for fold, events in zip(folds, parts, strict=True):
+                inside = np.isin(groups, fold) if fold else np.ones(len(labels), bool)
+                made[inside] = events.of_sums(labels, sums)[inside]
+            judgements.append(_judged(stream, made))
+        return _joined(judgements)

@@ -1,0 +1,312 @@
+"""How good the events of a model are, on labelled recordings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import poisson
+
+from tinykernel.base.errors import DataError, RowsError
+from tinykernel.base.progress import report as say
+from tinykernel.base.text import count, listed
+from tinykernel.data.labels import Recording, Recordings, join_clips, others_among
+from tinykernel.data.recordings import labelled_recordings
+from tinykernel.data.signals import remembered, takes_recordings
+from tinykernel.judge.event_rules import (
+    CURVE,
+    EventCalibration,
+    Heard,
+    Stream,
+    choose_events,
+    hours_of,
+    judged,
+    rate_after,
+    with_threshold,
+)
+from tinykernel.model.answers import LARGEST_SUM
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.beside.spec import as_rows
+from tinykernel.pieces.record import raw_values
+
+_ALARMS = 5.0  # in joined clips, at the promised rate
+_MOST_JOINED = 2**31  # values of joined clips
+_FEW_WINDOWS = 256  # of each recording, to recognise the training
+#: Columns of `curve_in_words`.
+CURVE_COLUMNS = ("threshold", "missed", "false alarms/h")
+#: By what the least sums are multiplied for the curve of misses against false alarms.
+_FACTORS = (0.25, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 4.0)
+
+
+@dataclass(frozen=True, eq=False)
+class EventEvaluation:
+    """Hits, misses and false alarms of a model in recordings with labelled events."""
+
+    classes: tuple[Any, ...]
+    heard: Heard
+    hours: float
+    second: int
+    # Factor, largest threshold of a class, share missed, false alarms an hour.
+    curve: tuple[tuple[float, int, float, float], ...]
+
+    def delays(self, samples: NDArray[np.int64]) -> dict[str, float] | None:
+        """Return the median and what 95 % do not exceed, in seconds."""
+        if not samples.size:
+            return None
+        median, most = np.quantile(samples / self.second, [0.5, 0.95]).tolist()
+        return {"median": median, "most": most}
+
+    def by_class(self) -> dict[str, dict[str, float]]:
+        """Return events, hits and false alarms an hour of each class that has any."""
+        heard, table = self.heard, {}
+        for label, name in enumerate(self.classes):
+            of_class, alarms = heard.labels == label, int((heard.alarms == label).sum())
+            if of_class.any() or alarms:
+                table[str(name)] = {
+                    "events": int(of_class.sum()),
+                    "hits": int(heard.hit[of_class].sum()),
+                    "false_alarms_an_hour": alarms / self.hours,
+                }
+        return table
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as JSON types."""
+        heard = self.heard
+        return {
+            "hours": self.hours,
+            "events": len(heard.hit),
+            "hits": int(heard.hit.sum()),
+            "misses": int((~heard.hit).sum()),
+            "double_counts": heard.doubles,
+            "false_alarms": len(heard.alarms),
+            "false_alarms_an_hour": len(heard.alarms) / self.hours,
+            "confused": heard.confused,
+            "delay_from_start": self.delays(heard.after),
+            "delay_from_end": self.delays(heard.behind),
+            "classes": self.by_class(),
+            "curve": [dict(zip(CURVE, point, strict=True)) for point in self.curve],
+        }
+
+
+def recordings_for(model: IntegerModel, about: Mapping[str, Any], path: str) -> Recordings | None:
+    """Read recordings as those of the training, uncut; None of rows, or without a hop."""
+    if not model.hop or model.is_regressor or not takes_recordings(path, model, about):
+        return None
+    reading = remembered(about, model)
+    assert reading is not None
+    say("reading", 0, None, path)
+    data = labelled_recordings(path, reading)
+    if data.recordings[0].X.shape[1] != model.input.channels + model.n_numbers:
+        raise DataError(
+            f"{data.source}: has other channels than the model; give recordings like those of the "
+            "training"
+        )
+    return data
+
+
+def calibrate_events(
+    model: IntegerModel,
+    data: Recordings,
+    background: Sequence[object],
+    an_hour: float,
+    confidence: float | None = None,
+    threshold: int | None = None,
+) -> EventCalibration:
+    """Choose the events of a model on long recordings, or on clips that are joined.
+
+    The rate is expected on average, or an upper bound with a `confidence`. A `threshold` takes the
+    place of the one that keeps the rate, and gives the rate it promises.
+    """
+    # Clips are joined to as many hours as promise the rate with one false alarm, and at least to
+    # those in which five are promised.
+    source, joined, alone = data.source, "", None
+    groups = len({span.label for each in data.recordings for span in each.groups})
+    if not data.is_long:
+        hours = max(rate_after(1, 1.0, confidence) * 1.05, _ALARMS) / an_hour
+        clips = count(len(data.recordings), "clip")
+        joined = f" joined from {clips} of {count(groups, 'group')} of"
+        if hours * 3600 * (data.rate or 0) * model.input.channels > _MOST_JOINED:
+            raise RowsError(
+                f"{an_hour:.3g} false alarms an hour take {hours:.3g} hours of joined clips, more "
+                "than fit into memory; give a larger rate, or long recordings with labels"
+            )
+        alone = right_alone(model, data, background)
+        data = join_clips(data, background, model.input.rows, hours, 0)
+    streams = streams_of(model, data, background)
+    result = choose_events(model, streams, background, an_hour, confidence)
+    automatic = result.threshold
+    if threshold is not None:
+        result = with_threshold(result, streams, threshold, confidence)
+    cautions = _other_sounds(model.classes, background)
+    counted, most = len(result.heard.alarms) / result.hours, "at most " * (confidence is not None)
+    if result.promised > an_hour:
+        cautions += (
+            f"the threshold {threshold} promises {most}{result.promised:.3g} false alarms an hour, "
+            f"not {an_hour:g}",
+        )
+    elif counted > an_hour:
+        cautions += (
+            f"groups that did not choose the thresholds raise {counted:.3g} false alarms an hour, "
+            "more than is promised: groups vary; give more of them",
+        )
+    rate = result.promised
+    how = "on average" if confidence is None else f"with {100 * confidence:g} % confidence"
+    statement = (
+        f"{most}{rate:.3g} false alarm{'s' * (rate != 1)} an hour, {how}: "
+        f"{len(result.heard.alarms)} in {result.hours:.3g} hours{joined or ' of'} {source}"
+        + ", each group judged by thresholds of the others" * (groups > 1 and threshold is None)
+        + "; other speakers or machines may raise more" * bool(joined)
+    )
+    assert result.model.events is not None
+    events = replace(result.model.events, statement=statement)
+    curve = evaluate_events(result.model, streams, automatic / result.threshold).curve
+    model = replace(result.model, events=events)
+    return replace(result, model=model, curve=curve, alone=alone, cautions=cautions)
+
+
+def _other_sounds(classes: Sequence[object], background: Sequence[object]) -> tuple[str, ...]:
+    """Say which classes may be background."""
+    others = others_among(classes)
+    if not others or not set(others).isdisjoint(map(str, background)):
+        return ()
+    names = ",".join([*map(str, background), *others])
+    return (f"{listed(others)} makes events; for other sounds give --set background={names}",)
+
+
+def right_alone(
+    model: IntegerModel, clips: Recordings, background: Sequence[object]
+) -> float | None:
+    """Return the share of clips of events that are right by the sum of the scores of their windows.
+
+    None without any. Clips shorter than a window are padded with zeros.
+    """
+    right = []
+    for clip in clips.recordings:
+        if clip.spans[0].label not in background:
+            lacking = max(0, model.input.rows - len(clip.X))
+            sums = model.stream_scores(np.pad(clip.X, ((0, lacking), (0, 0)))).sum(axis=0)
+            right.append(model.classes[int(sums.argmax())] == clip.spans[0].label)
+    return float(np.mean(right)) if right else None
+
+
+def some_windows(model: IntegerModel, data: Recordings) -> NDArray[Any]:
+    """Return up to 256 windows of each recording, as rows: those of the training are among them."""
+    rows = [np.zeros((0, model.n_inputs), model.raw_dtype)]
+    for each in data.recordings:
+        if len(each.X) >= model.input.rows:
+            view = _windows_of(model, each)
+            places = np.unique(np.linspace(0, len(view) - 1, _FEW_WINDOWS).astype(np.int64))
+            rows.append(as_rows(view[places].transpose(0, 2, 1), model.n_numbers))
+    joined = np.concatenate(rows)
+    silent = joined.min(axis=1, initial=0) == joined.max(axis=1, initial=0)
+    return np.asarray(joined[~silent])
+
+
+def _windows_of(model: IntegerModel, recording: Recording) -> NDArray[Any]:
+    samples = raw_values(recording.X, model.raw_dtype)
+    return np.lib.stride_tricks.sliding_window_view(samples, model.input.rows, axis=0)[:: model.hop]
+
+
+def streams_of(model: IntegerModel, data: Recordings, background: Sequence[object]) -> list[Stream]:
+    """Compute the scores of all decisions of recordings; labels that are no class have no span."""
+    if data.rate is None:
+        raise DataError(f"{data.source}: has no sampling rate; give --set rate=HZ")
+    long = [each for each in data.recordings if len(each.X) >= model.input.rows]
+    if not long:
+        raise DataError(f"{data.source}: no recording is as long as a window; give longer ones")
+    labels = {str(span.label) for each in long for span in each.spans}
+    if labels and labels.isdisjoint(map(str, model.classes)):
+        raise DataError(
+            f"{data.source}: no label is a class of the model: {listed(sorted(labels), 5)}; "
+            "correct the labels"
+        )
+    names = sorted({str(span.label) for each in long for span in each.groups})
+    return [_stream(model, each, background, names, round(data.rate)) for each in long]
+
+
+def _stream(
+    model: IntegerModel,
+    recording: Recording,
+    background: Sequence[object],
+    names: list[str],
+    second: int,
+) -> Stream:
+    say("listening", 0, None, recording.name)
+    scores = model.stream_scores(recording.X)
+    classes = {label: at for at, label in enumerate(model.classes) if label not in background}
+    spans = [(s.first, s.end, classes[s.label]) for s in recording.spans if s.label in classes]
+    groups = [(span.first, names.index(str(span.label))) for span in recording.groups]
+    return Stream(
+        scores,
+        np.arange(len(scores)) * model.hop + model.input.rows - 1,
+        np.array(spans, np.int64).reshape(-1, 3),
+        np.array(groups, np.int64).reshape(-1, 2),
+        len(recording.X),
+        second,
+    )
+
+
+def evaluate_events(
+    model: IntegerModel, streams: Sequence[Stream], start: float = 1.0
+) -> EventEvaluation:
+    """Judge the events of a model; the curve multiplies its least sums times `start` by factors."""
+    events = model.events
+    assert events is not None
+    hours, curve = hours_of(streams), dict[int, tuple[float, int, float, float]]()
+    reached = LARGEST_SUM >> events.shift << events.shift
+    for factor in sorted({1.0, *(start * factor for factor in _FACTORS)}):
+        least = np.ceil(np.round(events.thresholds * factor, 6))
+        scaled = np.minimum(least, reached).astype(np.uint32)
+        most = int(scaled.max())
+        if factor != 1 and most in curve:
+            continue
+        heard = judged(streams, replace(events, thresholds=scaled))
+        missed = 1 - float(heard.hit.mean()) if heard.hit.size else 0.0
+        curve[most] = factor, most, missed, len(heard.alarms) / hours
+    heard, second = judged(streams, events), streams[0].second
+    return EventEvaluation(model.classes, heard, hours, second, tuple(curve.values()))
+
+
+def over_promise(result: EventEvaluation, about: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Say that there are more false alarms than calibrate promised, and whether by chance."""
+    n, hours = len(result.heard.alarms), result.hours
+    promised = about.get("events", {}).get("promised_an_hour")
+    if promised is None or n <= promised * hours:
+        return {"cautions": []}
+    chance = 100 * float(poisson.sf(n - 1, promised * hours))
+    caution = (
+        f"{n / hours:.3g} false alarms an hour, where {promised:.3g} were promised: as many by "
+        f"chance in {chance:.2g} % of such recordings; calibrate with more that are like these"
+    )
+    return {"cautions": [caution]}
+
+
+def events_in_words(result: EventEvaluation) -> list[tuple[str, str]]:
+    """Return the figures as names and values for a person."""
+    facts, heard = result.to_dict(), result.heard
+    n, lines = max(1, facts["events"]), []
+    for name, at in (("from its start", "delay_from_start"), ("from its end", "delay_from_end")):
+        if facts[at]:
+            lines.append(f"{facts[at]['median']:.2f} s {name}, 95 % {facts[at]['most']:.2f} s")
+    pairs = [
+        ("events", f"{facts['events']} in {result.hours:.3g} hours"),
+        ("hits", f"{facts['hits']} ({100 * facts['hits'] / n:.1f} %), {heard.doubles} twice"),
+        ("confused", f"{count(heard.confused, 'event')} where another class was"),
+        ("false alarms", f"{facts['false_alarms']}, {facts['false_alarms_an_hour']:.3g} an hour"),
+        ("delay", "; ".join(lines)),
+    ]
+    for name, each in result.by_class().items():
+        alarms = f"{each['false_alarms_an_hour']:.3g} false alarms an hour"
+        pairs.append((name, f"{each['hits']} of {each['events']} hit, {alarms}"))
+    return pairs
+
+
+def curve_in_words(result: EventEvaluation | EventCalibration) -> list[tuple[str, str, str]]:
+    """Return threshold, misses and false alarms an hour, without rows that repeat figures."""
+    rows: dict[tuple[str, str], str] = {}
+    for factor, threshold, missed, rate in result.curve:
+        figures = f"{100 * missed:.1f} %" if result.heard.hit.size else "-", f"{rate:.3g}"
+        if factor == 1 or figures not in rows:
+            rows[figures] = f"{threshold}{' (chosen)' * (factor == 1)}"
+    return [(threshold, *figures) for figures, threshold in rows.items()]

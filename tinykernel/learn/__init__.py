@@ -1,0 +1,1 @@
+"""How models learn: training sets, loss, loop, and the numerics of each part."""

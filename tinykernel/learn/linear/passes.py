@@ -1,0 +1,106 @@
+"""Compiled kernels of the linear part: forward pass and gradients."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.base.compiled import inlined, njit
+from tinykernel.base.hadamard import LANES
+from tinykernel.learn.loss import loss_group
+from tinykernel.learn.sums import lane_dot
+
+
+class LinearBatch(NamedTuple):
+    """Rows of a mini-batch, and the linear part: ``scale * (V (q - mean) unit) + offset``."""
+
+    rows: NDArray[np.int64]  # (k,): the rows that are in the batch.
+    target: NDArray[np.float32]  # (n, n_outputs)
+    weight: NDArray[np.float32]  # (n,)
+    losses: NDArray[np.float32]  # (n_outputs,) or (0,)
+    linear: NDArray[np.float32]  # (n_inputs, n_outputs): V.
+    scale: np.float32
+    offset: NDArray[np.float32]  # (n_outputs,)
+    mean: NDArray[np.float32]  # (n_inputs,)
+    unit: np.float32
+    keep: NDArray[np.uint32]  # (k / LANES, n_inputs) or (0, 0): dropout mask, bit i of row i.
+    inverse: np.float32  # one over the share of inputs not dropped.
+
+
+class LinearGradients(NamedTuple):
+    """Gradients of a slot; totals (2,): loss, d scale."""
+
+    linear: NDArray[np.float32]
+    offset: NDArray[np.float32]
+    totals: NDArray[np.float64]
+
+
+@inlined
+def gather_inputs(inputs, rows, mean, unit, f):  # type: ignore[no-untyped-def]
+    """Copy LANES rows side by side, less `mean` and times `unit`: f (inputs, LANES)."""
+    for lane in range(LANES):
+        row = inputs[rows[lane]]
+        for i in range(f.shape[0]):
+            f[i, lane] = (np.float32(row[i]) - mean[i]) * unit
+
+
+@inlined
+def linear_forward(f, linear, sums):  # type: ignore[no-untyped-def]
+    """Compute sums (outputs, LANES) of f (inputs, LANES) and linear (inputs, outputs)."""
+    sums[:] = 0
+    for i in range(f.shape[0]):
+        for o in range(sums.shape[0]):
+            v = linear[i, o]
+            for lane in range(LANES):
+                sums[o, lane] += v * f[i, lane]
+
+
+@inlined
+def linear_backward(f, dsums, d_linear):  # type: ignore[no-untyped-def]
+    """Add the gradient of the linear part."""
+    for i in range(f.shape[0]):
+        for o in range(dsums.shape[0]):
+            d_linear[i, o] += lane_dot(f[i], dsums[o])
+
+
+@inlined
+def learn_group(f, group, batch, gradients, sums, dsums):  # type: ignore[no-untyped-def]
+    """Add the gradients of one group, whose inputs are f (inputs, LANES); fills sums and dsums."""
+    if batch.keep.shape[0] > 0:  # dropped inputs are at their mean, the others scaled up
+        keep, inverse = batch.keep[group], batch.inverse
+        for i in range(f.shape[0]):
+            for lane in range(LANES):
+                f[i, lane] *= inverse * np.float32((keep[i] >> np.uint32(lane)) & np.uint32(1))
+    linear_forward(f, batch.linear, sums)
+    rows, n_real = batch.rows[group * LANES : (group + 1) * LANES], batch.target.shape[1]
+    known = batch.target, batch.weight, batch.losses, rows, n_real
+    loss, d_scale = loss_group(sums, batch.scale, batch.offset, *known, dsums, gradients.offset)
+    gradients.totals[0] += loss
+    gradients.totals[1] += d_scale
+    linear_backward(f, dsums, gradients.linear)
+
+
+@njit(nogil=True, error_model="numpy")
+def learn_rows(slot, n_slots, inputs, batch, gradients):  # type: ignore[no-untyped-def]
+    """Add up the gradients of every n_slots-th group of the batch, from group `slot`."""
+    n_inputs, n_outputs = batch.linear.shape
+    f = np.empty((n_inputs, LANES), dtype=np.float32)
+    sums = np.empty((n_outputs, LANES), dtype=np.float32)
+    dsums = np.empty((n_outputs, LANES), dtype=np.float32)
+    for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
+        part = batch.rows[group * LANES : (group + 1) * LANES]
+        gather_inputs(inputs, part, batch.mean, batch.unit, f)
+        learn_group(f, group, batch, gradients, sums, dsums)
+
+
+@njit(nogil=True, error_model="numpy")
+def decide_linear(begin, end, inputs, linear, scale, offset, mean, unit, out):  # type: ignore[no-untyped-def]
+    """Fill out[begin:end], shape (n, outputs)."""
+    for n in range(begin, end):
+        for o in range(linear.shape[1]):
+            total = np.float32(0)
+            for i in range(linear.shape[0]):
+                total += linear[i, o] * ((np.float32(inputs[n, i]) - mean[i]) * unit)
+            out[n, o] = scale * total + offset[o]

@@ -1,1 +1,0 @@
-"""Measuring on real compilers and emulators: footprint, stack, instruction counts."""

@@ -1,0 +1,640 @@
+"""What scores mean: labels or values, decisions, and events of streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.base.elementary import exps
+from tinykernel.base.errors import ModelError, ShapeError
+from tinykernel.base.text import column_names, count, listed
+from tinykernel.model.chain import Chain
+from tinykernel.pieces.prototypes.spec import (
+    LARGEST_MARGIN_LINE,
+    check_distances,
+    distances,
+    most_steps,
+)
+from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.record import Matrix, Record, limits, raw_values
+
+
+@dataclass(frozen=True)
+class Labels(Record):
+    """Answers of a classifier: one of its classes.
+
+    With more than two classes there is one output a class and ``scores = total``. With two classes
+    there is one output and ``scores = (-total_0, total_0)``. The label is the **first** index of
+    the largest score, and ``classes[label]`` the prediction.
+
+    >>> Labels(("off", "on")).scores(np.array([[-3]], dtype=np.int32)).tolist()
+    [[3, -3]]
+    """
+
+    classes: tuple[Any, ...]  # at least two different str, int, float or bool
+
+    def check(self) -> None:
+        """Check that the labels differ."""
+        if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
+            raise self.refuse("needs two or more different classes")
+
+    @property
+    def n_scores(self) -> int:
+        """Number of scores: one per class."""
+        return len(self.classes)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs: 1 for two classes, else one per class."""
+        return 1 if self.n_scores == 2 else self.n_scores
+
+    def scores(self, totals: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return one score a class, shape (n, n_scores)."""
+        return np.hstack([-totals, totals]) if self.n_scores == 2 else totals
+
+    def predict(self, scores: NDArray[np.int32]) -> NDArray[Any]:
+        """Return the labels of rows of scores, shape (n,)."""
+        return np.asarray(np.array(self.classes)[np.argmax(scores, axis=1)])
+
+
+LARGEST_SHIFT = 200
+
+
+def numbered_values(n: int) -> tuple[str, ...]:
+    """Name values that have no names: "value", or of several "value0", "value1" and so on."""
+    return ("value",) if n == 1 else tuple(f"value{i}" for i in range(n))
+
+
+@dataclass(frozen=True)
+class Values(Record):
+    """Answers of a regressor: there is one output a value, and a value is ``score / 2**shift``.
+
+    >>> Values(("hours",), 8).unit
+    0.00390625
+    """
+
+    names: tuple[str, ...]  # of each score
+    shift: int = field(metadata=limits(-LARGEST_SHIFT, LARGEST_SHIFT))  # the same for all
+
+    def check(self) -> None:
+        """Check the names."""
+        if not self.names or len(set(self.names)) != len(self.names):
+            raise self.refuse("needs one or more values of different names")
+
+    @property
+    def n_scores(self) -> int:
+        """Number of scores: one a value."""
+        return len(self.names)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs: one a value."""
+        return len(self.names)
+
+    def scores(self, totals: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the totals: they are the scores."""
+        return totals
+
+    def predict(self, scores: NDArray[np.int32]) -> NDArray[Any]:
+        """Return float64 values, shape (n,), or (n, n_scores) of several."""
+        values = np.asarray(scores * self.unit, dtype=np.float64)
+        return values[:, 0] if self.n_scores == 1 else values
+
+    @property
+    def unit(self) -> float:
+        """Value of a score of 1."""
+        return 2.0**-self.shift
+
+
+#: The label of "I do not know".
+UNKNOWN = -1
+#: Entries of the table of confidences.
+CONFIDENCES = 64
+
+
+def margins(scores: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
+    """Return the label of each row and by how much its score exceeds the second largest."""
+    labels = scores.argmax(axis=1)
+    # 64 bits: the difference of two int32 may need 33.
+    two = np.partition(scores.astype(np.int64), -2, axis=1)[:, -2:]
+    return labels, (two[:, 1] - two[:, 0]).astype(np.uint32)
+
+
+def novelties(scores: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return -1 less the largest score of each row; the -1 keeps any score an int32."""
+    return np.asarray(~scores.max(axis=1), dtype=np.int32)
+
+
+def nearer(
+    distance: NDArray[np.int32], margin: NDArray[np.uint32], line: tuple[int, int, int]
+) -> NDArray[np.int32]:
+    """Return the larger of a distance and of a margin as a distance; see `Decision`."""
+    bias, gain, steps = line
+    counted = np.minimum((margin >> np.uint32(steps)).astype(np.int64), most_steps(gain))
+    return np.asarray(np.maximum(distance, bias - gain * counted), dtype=np.int32)
+
+
+def softmax(decisions: NDArray[np.float64], temperature: float = 1.0) -> NDArray[np.float64]:
+    """Return probabilities of classes."""
+    powers = decisions / temperature
+    powers = exps(powers - powers.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decision(Record):
+    """How sure a model is of a label, and when it does not answer.
+
+    The margin of a row is its largest score less the second largest, a uint32. The firmware
+    computes, for the label of the largest score::
+
+        decision   = label if margin >= thresholds[label] else -1
+        confidence = table[min(margin >> shift, 63)]
+        novel      = novelty > novelty_threshold
+        novelty    = -1 - largest score                                       without prototypes
+        novelty    = max(distance, bias - min(margin >> steps, top) * gain)   with prototypes
+
+    where ``bias, gain, steps = margin_line``, ``top = (2**31 - 1) // gain``, and the distance is
+    that to the nearest prototype, proved to fit int32::
+
+        distance = min over k of sum over i of (b_i - (16 * prototypes_ki + 8))**2
+
+    b_i is the quantized input: q_i of 8 bits, ``q_i >> 8`` of 16 bits, 0 of a constant input.
+    ``thresholds[label]`` is ``thresholds[0]`` if there is one for all classes. A confidence c says
+    that about c to c + 1 of 256 such answers are right. The other fields serve Python only.
+    """
+
+    OWNER = "decision"
+
+    thresholds: NDArray[np.uint32]  # (1,) or (n_classes,): least margin of an answer; 0 for all
+    table: NDArray[np.uint8] = field(metadata=limits(0, 255, CONFIDENCES))  # ascending confidences
+    shift: int = field(metadata=limits(0, 31))
+    temperature: float  # positive: ``softmax(decision / temperature)`` are probabilities
+    statement: str = field(default="", compare=False)  # the promise and its rows; information only
+    # the largest novelty that counts as a known class; None without such a threshold
+    novelty_threshold: int | None = field(default=None, metadata=limits(-(2**31), 2**31 - 1))
+    # (k, n_features): known rows of inputs; they go with a threshold of novelty and a margin line
+    prototypes: Matrix[np.int8] | None = field(default=None, metadata=limits(-8, 7))
+    # bias, gain from 1 up, and steps to 31: what a margin is worth as a distance
+    margin_line: tuple[int, int, int] | None = field(
+        default=None, metadata=limits(0, LARGEST_MARGIN_LINE)
+    )
+
+    def check(self) -> None:
+        """Check relations between fields, and that tables rise."""
+        line = self.margin_line
+        if self.prototypes is not None:
+            check_distances(self.prototypes)
+        wrong = {
+            "prototypes": (self.n_prototypes > 0) != (line is not None)
+            or (self.n_prototypes > 0 and self.novelty_threshold is None),
+            "margin_line": line is not None and not (len(line) == 3 and line[1] and line[2] < 32),
+            "temperature": self.temperature <= 0,
+            "table": bool(np.any(np.diff(self.table.astype(int)) < 0)),
+        }
+        for name in filter(wrong.get, wrong):
+            raise self.refuse(f"{name} holds what it must not")
+
+    @property
+    def n_prototypes(self) -> int:
+        """Number of prototypes; 0 where novelty is that of the scores."""
+        return 0 if self.prototypes is None else len(self.prototypes)
+
+    @property
+    def rejects(self) -> bool:
+        """Whether it ever refuses an answer."""
+        return bool(np.any(self.thresholds))
+
+    def decide(self, scores: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the label of each row, -1 where the margin is below the threshold."""
+        labels, margin = margins(scores)
+        thresholds = np.broadcast_to(self.thresholds, max(scores.shape[1], self.thresholds.size))
+        return np.where(margin >= thresholds[labels], labels, UNKNOWN).astype(np.int64)
+
+    def confidence(self, scores: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """Return the confidence of each row."""
+        _, margin = margins(scores)
+        return np.asarray(self.table[np.minimum(margin >> self.shift, CONFIDENCES - 1)])
+
+    def is_novel(self, novelty: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Return whether rows of this novelty look like no class."""
+        if self.novelty_threshold is None:
+            raise ModelError(
+                "the model has no threshold of novelty; calibrate it with a rate of false_alarms"
+            )
+        return np.asarray(novelty > self.novelty_threshold)
+
+    def probabilities(self, decisions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of all classes; `decisions` has one column a class."""
+        return softmax(decisions, self.temperature)
+
+
+#: Stands for "no event" where a label is expected; a refusal is -1.
+NO_EVENT = -2
+#: The most that a sum holds: sums are uint32 in C and never reach half of that.
+LARGEST_SUM = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Events(Record):
+    """When a stream has enough evidence of a class; each event is reported once.
+
+    The firmware keeps, of each class c, a sum in a uint32 that forgets: an exponential sum by
+    shifts. It takes in by how much the score of the class exceeds those of the background, less
+    a quarter of that of the best other class. With ``most = (2**31 - 1) >> shift``, all sums,
+    `wait` and `held` 0 at the beginning::
+
+        label     = that of the largest score
+        rest      = largest score of background; without background, the second largest of all
+        other_c   = largest score of the classes other than c
+        gap_c     = score_c - rest - (max(other_c - rest, 0) >> 2)        for each class c
+        sum_c     = sum_c - (sum_c >> shift) + min(max(gap_c, 0), most)
+        held      = 0 if held > 0 and sum_(held - 1) < thresholds_(held - 1) >> 1
+        event     = wait == 0, thresholds_label > 0, sum_label >= thresholds_label,
+                    and held != label + 1
+        wait      = pause if event, else max(wait - 1, 0)
+        held      = label + 1 if event
+
+    An event gives its label, all other decisions give `NO_EVENT`. So a class gives no second event
+    before its sum fell below half its threshold, and no event follows another within `pause`
+    decisions.
+
+    No sum exceeds ``most << shift <= 2**31 - 1``: ``s - (s >> shift)`` does not fall as s rises, so
+    a sum of at most ``most << shift`` loses at least what it is above ``(most << shift) - most``
+    before it takes in at most `most`.
+
+    >>> events = Events(np.array([0, 25], dtype=np.uint32), 1, 2)
+    >>> scores = np.array([[0, 10], [0, 20], [0, 20], [9, 0], [9, 0], [9, 0], [0, 40]], np.int32)
+    >>> events.follow(scores).tolist()
+    [-2, 1, -2, -2, -2, -2, 1]
+    """
+
+    OWNER = "events"
+
+    # (n_classes,): least sum of an event of each class; 0 of background, which never makes one
+    thresholds: NDArray[np.uint32] = field(metadata=limits(0, LARGEST_SUM))
+    shift: int = field(metadata=limits(0, 15))  # a sum remembers about ``2**shift`` decisions
+    pause: int = field(metadata=limits(0, 65535))  # decisions without an event after one
+    statement: str = field(default="", compare=False)  # the promise; information only
+
+    def check(self) -> None:
+        """Check that a class can make an event, and that sums can reach each threshold."""
+        reached = LARGEST_SUM >> self.shift << self.shift
+        if self.thresholds.max() > reached:
+            raise self.refuse(f"thresholds holds more than {reached}, which no sum reaches")
+        if not self.thresholds.any():
+            raise self.refuse("every class is background, so nothing can happen")
+
+    def follow(
+        self, scores: NDArray[np.int32], state: EventState | None = None
+    ) -> NDArray[np.int64]:
+        """Return the event of each decision of a stream: a label or `NO_EVENT`.
+
+        `scores` has one row a decision. They begin the stream, or go on from `state`, which then
+        has what comes next. Sums are followed by `sums_over`.
+        """
+        state = EventState(scores.shape[1]) if state is None else state
+        labels, sums = sums_over(scores, self.thresholds == 0, self.shift, state.sums)
+        return self.of_sums(labels, sums, state)
+
+    def of_sums(
+        self, labels: NDArray[np.intp], sums: NDArray[np.int64], state: EventState | None = None
+    ) -> NDArray[np.int64]:
+        """Return the events of decisions whose labels and sums are known."""
+        state = EventState(sums.shape[1]) if state is None else state
+        thresholds, events = self.thresholds.astype(np.int64), np.full(len(labels), NO_EVENT)
+        gathered = sums[np.arange(len(labels)), labels]
+        least = thresholds[labels]
+        wait_until, since = state.wait, 0
+        for at in np.flatnonzero((least > 0) & (gathered >= least)).tolist():
+            label = int(labels[at])
+            state.let_fall(sums[since : at + 1], thresholds)
+            since = at + 1
+            if at >= wait_until and state.held != label:
+                events[at], state.held, wait_until = label, label, at + 1 + self.pause
+        state.let_fall(sums[since:], thresholds)
+        state.wait = max(wait_until - len(labels), 0)
+        return events.astype(np.int64)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the fields, as JSON takes them."""
+        return {field.name: getattr(self, field.name) for field in self.FIELDS} | {
+            "thresholds": self.thresholds.tolist()
+        }
+
+    def in_words(self, classes: Sequence[object]) -> list[tuple[str, str]]:
+        """Return names and values to print."""
+        least = list(zip(classes, self.thresholds.tolist(), strict=True))
+        length = f"about {1 << self.shift} decisions" if self.shift else "one decision"
+        pause = f"; after an event none for {count(self.pause, 'decision')}" * (self.pause > 0)
+        return [
+            ("events", f"sums over {length}{pause}"),
+            ("thresholds", ", ".join(f"{name} {limit}" for name, limit in least if limit)),
+            ("background", ", ".join(str(name) for name, limit in least if not limit)),
+            ("promise", self.statement),
+        ]
+
+
+class EventState:
+    """Where a stream is, from one stretch of decisions to the next."""
+
+    def __init__(self, n_classes: int) -> None:
+        self.sums = np.zeros(n_classes, np.int64)
+        self.wait, self.held = 0, -1
+
+    def let_fall(self, sums: NDArray[np.int64], thresholds: NDArray[np.int64]) -> None:
+        """Forget the class of the last event once its sum has fallen."""
+        if self.held >= 0 and (sums[:, self.held] < thresholds[self.held] >> 1).any():
+            self.held = -1
+
+
+def sums_over(
+    scores: NDArray[np.int32], silent: NDArray[np.bool_], shift: int, total: NDArray[np.int64]
+) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Return the label of each decision, and the sums of `Events` after it, (n, n_classes).
+
+    `total` has the sums before the first decision, then those after the last one.
+    """
+    labels, margin = margins(scores)
+    wide, largest = scores.astype(np.int64), scores.max(axis=1).astype(np.int64)
+    second = largest - margin
+    rest = (wide[:, silent].max(axis=1) if silent.any() else second)[:, np.newaxis]
+    is_label = np.arange(wide.shape[1]) == labels[:, np.newaxis]
+    other = np.where(is_label, second[:, np.newaxis], largest[:, np.newaxis])
+    gaps = wide - rest - (np.maximum(other - rest, 0) >> 2)
+    taken = np.clip(gaps, 0, LARGEST_SUM >> shift)
+    sums = np.empty_like(taken)
+    for at, added in enumerate(taken):
+        total += added - (total >> shift)
+        sums[at] = total
+    return labels, sums
+
+
+# Rows that are computed at a time, so that predictions of large sets need little memory.
+_ROWS_AT_ONCE = 8192
+
+
+def columns_problem(columns: Sequence[str], expected: Sequence[str]) -> str:
+    """Say in words how the columns of a frame differ from those of a model, empty if they do not.
+
+    >>> columns_problem(["a"], ["b", "a"])
+    "lack 'b'; the model takes 2"
+    """
+    if list(columns) == list(expected):
+        return ""
+    lacking = [name for name in expected if name not in columns]
+    if lacking:
+        problem = f"lack {lacking[0]!r}"
+    elif len(columns) == len(expected):
+        problem = "are in another order"
+    else:
+        problem = f"are {len(columns)}"
+    return f"{problem}; the model takes {len(expected)}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(Chain):
+    """The fields of `IntegerModel`, its scores, and the methods that read them."""
+
+    readout: Readout
+    answers: Labels | Values
+    decision: Decision | None = None
+    events: Events | None = None
+    hop: int = 0
+    decision_scale: float = 1.0
+    feature_names: tuple[str, ...] | None = field(default=None, compare=False)
+
+    def as_raw(self, X: ArrayLike) -> NDArray[Any]:
+        """Convert inputs to rows of the raw type that the firmware takes.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_inputs)
+            Numbers; of signals and images also (n_rows, samples, channels), (n_rows, height, width)
+            or (n_rows, height, width, channels). Numbers beside a window follow its values.
+
+        Returns
+        -------
+        ndarray of `raw_dtype`, shape (n_rows, n_inputs)
+
+        Raises
+        ------
+        TinykernelError
+            If the shape is wrong or a value does not fit the raw type.
+        """
+        self.check_columns(X)
+        return self.input.as_raw(X, self.n_numbers)
+
+    def check_columns(self, X: object) -> None:
+        """Refuse a DataFrame whose columns are not the inputs, in their order."""
+        columns = getattr(X, "columns", None)
+        if columns is None:
+            return
+        names = column_names(columns)
+        if self.feature_names is None:
+            numbers = [int(name) for name in names if name.isdecimal()]
+            if len(numbers) == len(names) and numbers != sorted(numbers):
+                raise ShapeError(
+                    f"inputs: the numbers of the columns, {listed(numbers)}, are not in order; "
+                    "sort them as in training"
+                )
+            return
+        if problem := columns_problem(names, self.feature_names):
+            raise ShapeError(f"inputs: the columns {problem}; give X[list(model.feature_names)]")
+
+    def quantize_inputs(self, X: ArrayLike) -> NDArray[Any]:
+        """Quantize raw inputs, as for `as_raw`: int8 or int16, shape (n_rows, n_features)."""
+        raw = self.as_raw(X)
+        out = np.empty((len(raw), self.n_features), dtype=self.input_dtype)
+        for first in range(0, len(raw), _ROWS_AT_ONCE):
+            out[first : first + _ROWS_AT_ONCE] = self.scaled(raw[first : first + _ROWS_AT_ONCE])
+        return out
+
+    def quantized(self, Q: ArrayLike) -> NDArray[Any]:
+        """Return quantized inputs (n_rows, n_features) in `input_dtype`, constant ones as 0.
+
+        A TinykernelError says that the shape is wrong or that a value does not fit.
+        """
+        values = np.asarray(Q)
+        if values.dtype.kind not in "biu":
+            raise ShapeError(f"quantized inputs: {values.dtype} instead of {self.input_dtype}")
+        if values.ndim != 2 or values.shape[1] != self.n_features:
+            raise ShapeError(
+                f"inputs: shape {values.shape}, but the model takes rows of "
+                f"{self.n_features} inputs"
+            )
+        quantized = values.astype(self.input_dtype)
+        if not np.array_equal(quantized, values):
+            raise ShapeError(f"quantized inputs: a value does not fit {self.input_dtype}")
+        quantized[:, sorted(self.quantized_grid.constant)] = 0
+        return quantized
+
+    def scores_quantized(self, Q: ArrayLike) -> NDArray[np.int32]:
+        """Compute the scores, int32 (n_rows, n_scores), from inputs as of `quantize_inputs`."""
+        inputs = self.quantized(Q)
+        out = np.empty((len(inputs), self.answers.n_scores), dtype=np.int32)
+        for first in range(0, len(inputs), _ROWS_AT_ONCE):
+            part = slice(first, first + _ROWS_AT_ONCE)
+            out[part] = self.answers.scores(self.readout.totals(self.run(inputs[part])))
+        return out
+
+    def scores(self, X: ArrayLike) -> NDArray[np.int32]:
+        """Compute the scores from raw inputs, like ``<name>_scores`` of the C code.
+
+        Parameters
+        ----------
+        X : array-like
+            As for `as_raw`.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows, n_scores)
+
+        Raises
+        ------
+        TinykernelError
+            If the shape is wrong or a value does not fit the raw type.
+        """
+        return self.scores_quantized(self.quantize_inputs(X))
+
+    def stream_scores(self, samples: ArrayLike) -> NDArray[np.int32]:
+        """Compute the scores of all decisions of a stream, from its first sample.
+
+        Parameters
+        ----------
+        samples : array-like, shape (n_samples, n_channels), or with numbers beside more columns
+
+        Returns
+        -------
+        ndarray of int32, shape (n_decisions, n_scores)
+            Equal to `scores` of the windows, one every `hop` samples; what windows have in common
+            is computed once.
+
+        Raises
+        ------
+        TinykernelError
+            If a value does not fit the raw type.
+        """
+        windows = list(self.stream_inputs(raw_values(samples, self.raw_dtype), self.hop))
+        inputs = np.concatenate([np.zeros((0, self.n_features), self.input_dtype), *windows])
+        return self.scores_quantized(inputs)
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the outputs in the units of the training.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_outputs), or (n_rows,) of one output
+        """
+        totals = self.scores(X)[:, -self.answers.n_outputs :]
+        outputs = totals.astype(np.float64) * self.decision_scale
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict class labels, or values, from raw inputs.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_rows,)
+            Entries of `classes`. Of a regressor float64, and (n_rows, n_scores) of several values.
+        """
+        return self.answers.predict(self.scores(X))
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Return the accuracy, 0 to 1, or R2 of values; `tinykernel.evaluate` shows more.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+        y : array-like, shape (n_rows,)
+            True labels.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        TinykernelError
+            If the numbers of rows and labels differ, or there are none.
+        """
+        labels, true = self.predict(X), np.asarray(y)
+        if true.shape != labels.shape or not true.size:
+            raise ShapeError(f"score: {len(labels)} rows and labels of shape {true.shape}")
+        if isinstance(self.answers, Values):
+            from sklearn.metrics import r2_score
+
+            return float(r2_score(true, labels))
+        return float(np.mean(labels == true))
+
+    def decide(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Return labels, or -1 where the model does not know: ``<name>_decide`` of the C code.
+
+        X is as for `as_raw`, the labels are positions in `classes`, int64 (n_rows,). Without a
+        calibration it is a TinykernelError.
+        """
+        return self._decides().decide(self.scores(X))
+
+    def confidence(self, X: ArrayLike) -> NDArray[np.uint8]:
+        """Return how sure the model is of its labels: ``<name>_confidence`` of the C code.
+
+        X is as for `as_raw`. A confidence c, uint8 (n_rows,), means that about c to c + 1 of 256
+        labels are right. Without a calibration it is a TinykernelError.
+        """
+        return self._decides().confidence(self.scores(X))
+
+    def novelty(self, X: ArrayLike) -> NDArray[np.int32]:
+        """Return how little rows look like any class: ``<name>_novelty`` of the C code.
+
+        X is as for `as_raw`. The novelty, int32 (n_rows,), is -1 less the largest score; with
+        prototypes see `Decision`. Of a regressor it is a TinykernelError.
+        """
+        if isinstance(self.answers, Values):
+            raise ModelError("novelty: the model predicts values, not classes")
+        if self.decision is None:
+            return novelties(self.scores(X))
+        return self.novelty_quantized(self.quantize_inputs(X))
+
+    def novelty_quantized(
+        self, Q: ArrayLike, scores: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int32]:
+        """Compute novelty from quantized inputs, and from their scores where they are known."""
+        decision, inputs = self._decides(), self.quantized(Q)
+        known = self.scores_quantized(inputs) if scores is None else scores
+        if decision.prototypes is None or decision.margin_line is None:
+            return novelties(known)
+        distance = distances(inputs, decision.prototypes)
+        return nearer(distance, margins(known)[1], decision.margin_line)
+
+    def is_novel(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Return which rows look like no class, bool (n_rows,).
+
+        X is as for `as_raw`. Without a calibrated rate of false alarms it is a TinykernelError.
+        """
+        return self._decides().is_novel(self.novelty(X))
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return calibrated probabilities of the classes, float64 (n_rows, n_classes).
+
+        X is as for `as_raw`. Without a calibration it is a TinykernelError.
+        """
+        decision = self._decides()
+        return decision.probabilities(self.scores(X).astype(np.float64) * self.decision_scale)
+
+    def _decides(self) -> Decision:
+        """Return what decides; a TinykernelError says that the model was not calibrated."""
+        if self.decision is None:
+            raise ModelError("the model was not calibrated; run tinykernel calibrate")
+        return self.decision

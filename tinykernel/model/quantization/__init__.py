@@ -1,1 +1,0 @@
-"""From floats, a classifier or a pipeline to an integer model."""

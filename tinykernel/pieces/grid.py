@@ -1,0 +1,111 @@
+"""Grid: the values that one stage of a model passes to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tinykernel.base.errors import ShapeError
+from tinykernel.base.text import count
+from tinykernel.pieces.record import Record, limits, raw_values
+
+#: Most values of a grid.
+LARGEST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Grid(Record):
+    """The shape of values, and the proved range of every one of them.
+
+    A table is 1 x 1 x n; a signal rows x 1 x channels, its rows the samples, oldest first; an image
+    rows x columns x channels. A row of values holds them in this order, channels innermost.
+
+    >>> Grid.raw("uint8", 28, 28).size
+    784
+    """
+
+    rows: int = field(metadata=limits(1, LARGEST))
+    columns: int = field(metadata=limits(1, LARGEST))
+    channels: int = field(metadata=limits(1, LARGEST))
+    dtype: str  # name of the NumPy type that holds a value
+    low: int  # the range over every possible input; 0 and 0 of floats, which have none
+    high: int
+    # positions of values that are always 0 and take no part in anything
+    constant: frozenset[int] = field(default=frozenset(), metadata={"stored": False})
+
+    def check(self) -> None:
+        """Check the number of values, and their range."""
+        if self.size > LARGEST:
+            raise self.refuse(f"{self.size} values at a time; at most {LARGEST} are supported")
+        if self.low > self.high:
+            raise self.refuse(f"values from {self.low} to {self.high}")
+
+    @staticmethod
+    def raw(dtype: str, rows: int, columns: int, channels: int = 1) -> Grid:
+        """Return a grid of raw values: anything that the type can hold."""
+        kind = np.dtype(dtype)
+        low, high = (0, 0)
+        if kind.kind in "iu":
+            low, high = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+        return Grid(rows, columns, channels, dtype, low, high)
+
+    @staticmethod
+    def table(dtype: str, n: int) -> Grid:
+        """Return a grid of n raw values that have no shape."""
+        return Grid.raw(dtype, 1, 1, n)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.rows * self.columns * self.channels
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the values have no shape."""
+        return self.rows == 1 and self.columns == 1
+
+    @property
+    def is_signal(self) -> bool:
+        """Whether the rows are samples in time."""
+        return self.rows > 1 and self.columns == 1
+
+    @property
+    def kind(self) -> str:
+        """Its name: table, signal or image."""
+        return "table" if self.is_table else "signal" if self.is_signal else "image"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of an input: (n,), (samples, channels), or (rows, columns) and any channels."""
+        if self.is_table:
+            return (self.channels,)
+        if self.is_signal:
+            return (self.rows, self.channels)
+        return (self.rows, self.columns, *((self.channels,) if self.channels > 1 else ()))
+
+    def as_raw(self, X: ArrayLike, more: int = 0) -> NDArray[Any]:
+        """Convert inputs to rows of `dtype`; `more` values of a row follow these."""
+        # Inputs have the shape (n_rows, size), (n_rows, *shape) or (n_rows, rows, columns,
+        # channels). Floats are rounded to float32; a TinykernelError names an integer that does not
+        # fit.
+        values = np.asarray(X)
+        whole = (self.rows, self.columns, self.channels)
+        shapes = ((self.size + more,),) if more else ((self.size,), self.shape, whole)
+        if values.ndim < 2 or values.shape[1:] not in shapes:
+            shape = f"{self.title}, then {more} beside them" if more else self.title
+            if values.shape[1:] == (self.channels, self.rows, self.columns):
+                shape += ", channels last: np.moveaxis(X, 1, -1)"
+            raise ShapeError(f"inputs: shape {values.shape}, but the model takes {shape}")
+        return raw_values(values.reshape(values.shape[0], self.size + more), self.dtype)
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+        if self.is_table:
+            return f"rows of {count(self.channels, 'input')}"
+        if self.is_signal:
+            return f"windows of {count(self.rows, 'sample')} of {count(self.channels, 'channel')}"
+        return f"images of {' x '.join(map(str, self.shape))}"

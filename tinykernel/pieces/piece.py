@@ -1,0 +1,126 @@
+"""What a model is put together of: stages of a chain, and parts of a read-out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.base.errors import RangeError
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.proof import Range
+from tinykernel.pieces.record import Record
+
+
+class Piece(Record, ABC):
+    """A stage or a part of the read-out."""
+
+    #: The word for it, the same in the names of its files and in errors.
+    KIND: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        """List the fields; errors name the kind."""
+        super().__init_subclass__()
+        cls.OWNER = vars(cls).get("KIND", cls.OWNER)
+
+    @abstractmethod
+    def ranges(self, grid: Grid) -> tuple[Range, ...]:
+        """Return the proved bound of every intermediate value, over every possible input."""
+
+    def work(self, grid: Grid) -> dict[str, float]:
+        """Return how many operations of each kind one input takes, if `codegen` does not know."""
+        return {}
+
+
+class Stage(Piece):
+    """One step of the chain that turns raw values into what the read-out weighs.
+
+    The docstring of a stage is its specification, which Python and C follow. A stage knows nothing
+    of the others but the `Grid` that it takes.
+    """
+
+    #: Its ports: what it can stand behind, and what it gives. A chain begins with "samples".
+    TAKES: ClassVar[tuple[str, ...]]
+    GIVES: ClassVar[str]
+    #: Whether the windows of a stream have rows of it in common.
+    SHARES: ClassVar[bool] = False
+
+    @property
+    def step(self) -> int:
+        """Rows of a signal from one that it gives to the next."""
+        return 1
+
+    @property
+    def title(self) -> str:
+        """Name for people; empty where other stages say enough."""
+        return ""
+
+    @property
+    def raw_scaler(self) -> Any:
+        """The `Scale` of the values that it takes, where it has one."""
+        return None
+
+    @abstractmethod
+    def gives(self, grid: Grid) -> Grid:
+        """Return what it makes of a grid; TinykernelError where it cannot take that."""
+
+    def calls(self, grid: Grid) -> int:
+        """Return over how many samples a stream can spread what follows on a row of it."""
+        return 1
+
+    @abstractmethod
+    def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
+        """Compute rows of values, shape (n, rows * columns * channels), in the same form."""
+
+    def run_windows(self, rows: NDArray[Any], grid: Grid, hop: int) -> NDArray[Any]:
+        """Run on all windows of a stream of rows (m, channels), one every `hop` rows."""
+        windows = np.lib.stride_tricks.sliding_window_view(rows, grid.rows, axis=0)[::hop]
+        return self.run(windows.transpose(0, 2, 1).reshape(len(windows), -1), grid)
+
+
+class Part(Piece):
+    """A part of the read-out: it adds to the totals, one number an output."""
+
+    #: The kind of stage whose output it reads.
+    READS: ClassVar[str]
+
+    @abstractmethod
+    def check_grid(self, grid: Grid, n_outputs: int) -> None:
+        """Refuse values of another shape, or another number of outputs; TinykernelError."""
+
+    @abstractmethod
+    def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
+        """Compute what it adds, shape (n, n_outputs), from rows of what it reads."""
+
+    @abstractmethod
+    def reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the least and the most that it adds to each output."""
+
+
+def proved(ranges: Iterable[Range], owner: str, remedy: str) -> tuple[Range, ...]:
+    """Return ranges that are all inside their limits; TinykernelError names the first other."""
+    bounds = tuple(ranges)
+    for bound in bounds:
+        if not bound.fits:
+            raise RangeError(
+                f"{owner}: {bound.stage} can reach {bound.low}..{bound.high}, allowed are "
+                f"{bound.limit_low}..{bound.limit_high}; {remedy}"
+            )
+    return bounds
+
+
+def dot_ends(
+    weights: NDArray[Any], high: Any, low: Any = 0
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the least and the largest dot product of each row of weights with low..high.
+
+    >>> least, most = dot_ends(np.array([[1, -2]]), 10)
+    >>> least.tolist(), most.tolist()
+    ([-20], [10])
+    """
+    positive = np.maximum(weights, 0).sum(axis=1, dtype=np.int64)
+    negative = np.minimum(weights, 0).sum(axis=1, dtype=np.int64)
+    return high * negative + low * positive, high * positive + low * negative

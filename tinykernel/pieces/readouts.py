@@ -1,0 +1,67 @@
+"""The read-out: what its parts add up to, and all parts that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.linear.spec import Linear
+from tinykernel.pieces.piece import Part
+from tinykernel.pieces.proof import Range, range_of
+from tinykernel.pieces.prototypes.spec import Prototypes
+from tinykernel.pieces.record import Record
+from tinykernel.pieces.ternary.spec import Ternary
+from tinykernel.pieces.trees.spec import Trees
+
+
+@dataclass(frozen=True, eq=False)
+class Readout(Record):
+    """The parts of a read-out, and an offset: ``total_o = offset_o + sum over the parts``."""
+
+    parts: tuple[Part, ...]  # at least one, no two of a kind
+    offset: NDArray[np.int32]  # (n_outputs,)
+
+    def check(self) -> None:
+        """Check the kinds of the parts."""
+        kinds = [part.KIND for part in self.parts]
+        if not kinds or len(set(kinds)) != len(kinds):
+            raise self.refuse("a read-out has one part or more, each of another kind")
+        if "prototypes" in kinds and len(kinds) > 1:
+            raise self.refuse("prototypes go with no components and no linear part")
+        if "trees" in kinds and "ternary" in kinds:
+            raise self.refuse("trees go with a linear part, and with no components")
+
+    def check_grids(self, grids: Mapping[str, Grid], n_outputs: int) -> None:
+        """Refuse the grids of a chain, by kind of stage, that do not fit."""
+        self.require_shape("offset", (n_outputs,))
+        for part in self.parts:
+            if part.READS not in grids:
+                raise self.refuse(f"the part {part.KIND} needs a stage {part.READS}")
+            part.check_grid(grids[part.READS], n_outputs)
+
+    def totals(self, values: Mapping[str, NDArray[Any]]) -> NDArray[np.int32]:
+        """Compute the totals of rows from what the stages gave, by kind of stage."""
+        totals = sum(part.totals(values[part.READS]) for part in self.parts)
+        return np.asarray(totals + self.offset, dtype=np.int32)
+
+    def ranges(self, grids: Mapping[str, Grid]) -> tuple[Range, ...]:
+        """Return the ranges of every part, and of the scores."""
+        ranges: list[Range] = []
+        low = high = self.offset.astype(np.int64)
+        for part in self.parts:
+            grid = grids[part.READS]
+            ranges += part.ranges(grid)
+            least, most = part.reach(grid)
+            low, high = low + least, high + most
+        if self.offset.size == 1:  # of two classes: both signs are scores
+            low, high = np.minimum(low, -high), np.maximum(high, -low)
+        return (*ranges, range_of("score", low, high))
+
+
+#: All that there are.
+PARTS: tuple[type[Part], ...] = (Ternary, Linear, Trees, Prototypes)

@@ -1,0 +1,1 @@
+"""Programs that run: toolchains, emulators, boards on a line, memory, stack, instructions."""

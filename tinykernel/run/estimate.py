@@ -1,0 +1,270 @@
+"""Memory and instructions without any compiler: exact tables, and work times a price.
+
+``benchmarks/instruction_counts.py`` counts them in an emulator for many models, fits the price of
+each piece of work on a core, and writes ``instruction_counts.json``.
+
+``benchmarks/code_size.py`` links many models for every core, fits the size of each stage, part and
+property by least squares, and writes ``code_sizes.json``.
+"""
+
+import functools
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tinykernel.base.errors import TargetError
+from tinykernel.compile.plan import pack
+from tinykernel.compile.targets import TARGETS, Target, find_target
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.components.spec import Components
+from tinykernel.pieces.packing import Facts, code_of
+from tinykernel.pieces.separable.spec import Separable
+from tinykernel.pieces.trees.spec import Trees
+from tinykernel.run.footprint import FLASH_PARTS, Footprint, flash_parts
+
+PRICES = Path(__file__).with_name("instruction_counts.json")
+#: Cores that run the same instructions as the one that was counted.
+SAME = {
+    "cortex-m0plus": "cortex-m0",
+    "cortex-m7": "cortex-m4",
+    "cortex-m33": "cortex-m4",
+    "cortex-m7f": "cortex-m4f",
+    "cortex-m33f": "cortex-m4f",
+    "esp32": "esp8266",
+    "esp32s3": "esp8266",
+}
+_LEAST_MARGIN = 0.2
+# Events are decided this often at least, in seconds, by at most this share of the processor.
+_BETWEEN_EVENTS, _MOST_LOAD = 0.1, 0.5
+
+
+@functools.cache
+def _measured() -> dict[str, Any]:
+    """Read the measured prices and their errors by target."""
+    # Stages of whole numbers run the same instructions with an FPU: they were counted without.
+    targets: dict[str, Any] = json.loads(PRICES.read_text(encoding="utf-8"))["targets"]
+    targets |= {name: targets[counted] for name, counted in SAME.items()}
+    for name, entry in targets.items():
+        if TARGETS[name].soft:
+            soft = targets[TARGETS[name].soft]
+            excess = max(entry["largest_excess"], soft["largest_excess"])
+            prices = soft["prices"] | entry["prices"]
+            targets[name] = entry | {"largest_excess": excess, "prices": prices}
+    return targets
+
+
+def work_of(model: IntegerModel) -> dict[str, dict[str, float]]:
+    """List the work of an inference: by stage of `bench`, the number of each operation."""
+    packed = pack(model)
+    facts = Facts(
+        {definition.name: definition.value for definition in packed.definitions},
+        frozenset(table.name for table in packed.tables),
+        model.n_outputs,
+    )
+    work: dict[str, dict[str, float]] = {"other": {"call": 1.0}, "scores": {}}
+    if not model.is_one_class and model.find(Trees) is None:
+        work["scores"]["outputs"] = float(model.n_outputs)
+    grids = (*model.grids()[:-1], *[model.quantized_grid] * len(model.readout.parts))
+    for piece, grid in zip((*model.stages, *model.readout.parts), grids, strict=True):
+        for name, pieces in code_of(piece.KIND).work_of(piece, grid, facts).items():
+            work[name] = work.get(name, {}) | pieces
+    return work
+
+
+def check_counted(target: str | Target) -> dict[str, dict[str, float]]:
+    """Return the prices of a target; a TinykernelError says that its core was not measured."""
+    row = find_target(target)
+    if row.name not in _measured():
+        raise TargetError(
+            f"no instructions were counted for target {row.name}; leave time and instructions out "
+            "of the budget, or add the target in benchmarks/instruction_counts.py"
+        )
+    return dict(_measured()[row.name]["prices"])
+
+
+def instruction_margin(target: str | Target) -> float:
+    """Return by which share a count may exceed its estimate, on a measured target."""
+    excess: float = _measured()[find_target(target).name]["largest_excess"]
+    return max(_LEAST_MARGIN, excess)
+
+
+def steps_within(model: IntegerModel, target: str | Target, most: float) -> int:
+    """Return how many steps trees may take in so many instructions, margin included."""
+    # A tree counts as one more step. Everything else is as in `model`, which has few trees.
+    prices, margin = check_counted(target)["scores"], 1 + instruction_margin(target)
+    trees = model.find(Trees)
+    assert trees is not None
+    pieces = {
+        n: x for n, x in trees.work(model.quantized_grid).items() if n in ("tree step", "tree")
+    }
+    rest = estimate_instructions(model, target)
+    rest -= round(sum(prices[piece] * times for piece, times in pieces.items()))
+    return int((most / margin - rest) / max(prices[piece] for piece in pieces))
+
+
+def stream_load(model: IntegerModel, target: str | Target, rate: float) -> float:
+    """Estimate the share of a target's default board that a stream takes, at `rate` samples a s."""
+    row, a_second = find_target(target), rate / model.hop
+    separable = model.find(Separable)
+    images = separable is not None and separable.row_strides is None
+    total = 0.0
+    for stage, pieces in work_of(model).items():
+        # A decision computes layers of an image again; a stream computes all else once.
+        once = stage == "spectrum" or (stage == "local" and not images)
+        times = rate / model.input.rows if once else a_second
+        total += times * sum(check_counted(row)[stage][n] * x for n, x in pieces.items())
+    return total * row.cycles[1] / (row.board.clock or math.inf)
+
+
+def hop_for_events(model: IntegerModel, target: str | Target, rate: float) -> int:
+    """Return the hop of a stream that looks for events: that of the model if it is short already.
+
+    Else that of 0.1 s, or the shortest that takes half of the processor, of `stream_load`.
+    """
+    step = math.prod(stage.step for stage in model.stages)
+    hop = max(1, int(_BETWEEN_EVENTS * rate) // step) * step
+    while hop < model.hop and stream_load(replace(model, hop=hop), target, rate) > _MOST_LOAD:
+        hop += step
+    return min(hop, model.hop)
+
+
+def estimate_instructions(model: IntegerModel, target: str | Target) -> int:
+    """Estimate the count of `bench`, for a row that takes the longest."""
+    row = find_target(target)
+    prices = check_counted(row)
+    total = 0.0
+    for stage, pieces in work_of(model).items():
+        for piece, times in pieces.items():
+            if piece not in prices.get(stage, {}):
+                raise TargetError(
+                    f"instructions of models like this one ({piece}) were not counted for target "
+                    f"{row.name}; leave time and instructions out of the budget"
+                )
+            total += times * prices[stage][piece]
+    return round(total)
+
+
+#: The measured sizes, by core.
+SIZES = Path(__file__).with_name("code_sizes.json")
+# Arrays of a scaler that are tables where inputs have one each.
+_SCALER_TABLES = ("tk_offsets", "tk_multipliers", "tk_spans", "tk_pre_shifts")
+# Of the code of a stage that was never measured; a spectrum takes 1130.
+_UNMEASURED = 1536
+
+
+@functools.cache
+def _code_sizes() -> dict[str, Any]:
+    cores: dict[str, Any] = json.loads(SIZES.read_text(encoding="utf-8"))["cores"]
+    return cores
+
+
+def least_code(target: str) -> int:
+    """Return bytes of code that no model is below on a target; 0 where none were measured."""
+    name = find_target(target).name
+    sizes: dict[str, float] = _code_sizes().get(SAME.get(name, name), {}).get("code", {})
+    of_rows = sum(sizes.get(piece, 0.0) for piece in ("table", "scale", "two classes"))
+    return int(of_rows + min(sizes.get(part, 0.0) for part in ("linear", "trees", "prototypes")))
+
+
+def code_properties(model: IntegerModel) -> dict[str, float]:
+    """List the properties that determine the size of the code, and how often each counts."""
+    packed = pack(model)
+    value = {definition.name: definition.value for definition in packed.definitions}
+    names = {table.name for table in packed.tables}
+    n_tables = sum(name in names for name in _SCALER_TABLES)
+    counts: dict[str, float] = {
+        **dict.fromkeys((piece.KIND for piece in (*model.stages, *model.readout.parts)), 1),
+        model.input.kind: 1,
+        "float inputs": model.raw_dtype == "float32",
+        "int32 inputs": model.raw_dtype == "int32",
+        "several channels": not model.input.is_table and model.input.channels > 1,
+        "averaging": any(getattr(stage, "average", 1) > 1 for stage in model.stages),
+        "tables of integer scalers": 0 if model.scaler.is_float else n_tables,
+        "tables of float scalers": n_tables if model.scaler.is_float else 0,
+        "constant inputs": value["TK_CONSTANTS"] == "1",
+        "two classes": model.n_outputs < model.n_scores,
+        "decision": model.decision is not None,
+        "prototypes of a decision": model.decision is not None and "TK_PROTOTYPES" in value,
+        "events": model.events is not None,
+    }
+    separable = model.find(Separable)
+    if separable is not None:
+        counts["separable of mixed layers"] = all(form[0] for form in separable.block_forms)
+        counts["separable with forms"] = separable.forms is not None
+        counts["separable with patches"] = any(layer.pool != (1, 1) for layer in separable.layers)
+        counts["separable, flat"] = separable.flat
+        counts["separable with a border"] = separable.border > 0
+        counts["separable of one channel"] = separable.given == 1
+        counts["separable in a stream"] = separable.row_strides is not None
+        counts["separable with events"] = model.events is not None
+    components = model.find(Components)
+    if components is not None:
+        counts |= _component_properties(components, value)
+    return {name: float(count) for name, count in counts.items() if count}
+
+
+def _component_properties(components: Components, value: dict[str, str]) -> dict[str, float]:
+    """List what changes the code of components; loops of fast transforms are unrolled."""
+    stages, second = components.log2_dimension, sum(components.halve_second)
+    counts: dict[str, float] = {
+        f"permutation {components.permutation.kind}": 1,
+        "one block": value["TK_BLOCKS"] == "1u",
+        "one scale a block": "TK_SCALE(block)" in value,
+        "one width": "TK_WIDTH" in value,
+        "one plane": value["TK_PLANES"] == "1",
+        "packed weights": value["TK_PLANES"] == "8",
+        "windows in four bits": "TK_WINDOW_BITS" in value,
+        "bitmap of kept rows": value["TK_KEPT"] == "1",
+        "blocks counted together": value["TK_BITS_WORDS"] != "0u",
+        "few values": stages < 8,
+    }
+    if components.small_code:
+        return counts | {"small code": 1}
+    return counts | {
+        f"transform of 2^{min(max(stages, 5), 11)}": 1,
+        "further stages": max(0, stages - 11),
+        "halving stages": sum(components.halve_first) + second,
+        "all stages halve first": all(components.halve_first),
+    }
+
+
+def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
+    """Estimate what `measure_footprint` would measure with the target's own GCC."""
+    # Library code counts as code. The stack is the largest of all measured models.
+    row = find_target(target)
+    measured = _code_sizes().get(SAME.get(row.name, row.name))
+    if measured is None:
+        raise TargetError(
+            f"no code sizes were measured for target {row.name}; install a compiler for it, or add "
+            "the target in benchmarks/code_size.py"
+        )
+    sizes, notes, properties = measured["code"], list(row.notes), code_properties(model)
+    code = sum(sizes.get(name, 0.0) * count for name, count in properties.items())
+    pieces = (*model.stages, *model.readout.parts)
+    unmeasured = properties.keys() - sizes.keys() - {piece.KIND for piece in pieces}
+    if unmeasured:
+        part = ", ".join(sorted(unmeasured))
+        notes.append(f"code sizes were not measured for: {part}; 0 bytes are assumed")
+    for piece in pieces:
+        if piece.KIND not in sizes:
+            code += _UNMEASURED
+            unknown = f"the code of {piece.KIND} was not measured"
+            notes.append(f"{unknown}: {_UNMEASURED} bytes are assumed")
+    packed = pack(model)
+    tables = packed.table_bytes()
+    parts = dict.fromkeys(FLASH_PARTS, 0) | tables | {"code": round(code)}
+    notes.append(
+        f"code sizes were measured with {measured['compiler']}: of 20 models 19 were within "
+        f"{measured['error']} bytes"
+    )
+    return Footprint(
+        parts={part: parts[part] for part in flash_parts(model)},
+        static=sum(tables.values()) if row.tables_in_ram else 0,
+        scratch=4 * packed.scratch_words,
+        stack=measured["stack"],
+        chain=(),
+        compiler="",
+        notes=tuple(notes),
+    )

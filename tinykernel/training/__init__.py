@@ -1,1 +1,0 @@
-"""The trainer: phase windows, diagonals and ternary weights learned together by gradient."""

@@ -1,1 +1,0 @@
-"""Training of components: `learner` runs the loop, the passes over mini-batches are compiled."""

@@ -1,1 +1,0 @@
-"""Training of images and frames of a camera."""

@@ -1,1 +1,0 @@
-"""Training of the parts of a read-out, one file each."""

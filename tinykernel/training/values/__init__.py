@@ -1,1 +1,0 @@
-"""What only the training of values has."""
