@@ -65,6 +65,8 @@ _HOME = {
     "verify": "tinykernel.run.parity",
     "windows": "tinykernel.data.recordings",
 }
+#: They take a model of any library as their first argument, which is converted before.
+_OF_ANY_LIBRARY = ("bench", "evaluate", "export", "report", "report_page", "save", "verify")
 __all__ = sorted(["__version__", *_HOME])
 
 
@@ -74,6 +76,8 @@ def __getattr__(name: str) -> Any:
         value: Any = import_module("tinykernel.base.files").package_version()
     elif name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
+        if name in _OF_ANY_LIBRARY:
+            value = import_module("tinykernel.conversion.any_model").for_any_model(value)
     else:
         raise AttributeError(f"module 'tinykernel' has no attribute {name!r}")
     globals()[name] = value

@@ -36,7 +36,7 @@ def pickles(obj: object) -> dict[str, bytes]:
 def test_pickles_of_users_hold_one_name_and_load(tmp_path, classifier) -> None:
     """What pickle, joblib and cloudpickle write is one call, which `load` and Python read."""
     for data in pickles(classifier).values():
-        assert data.count(b"_from_bytes") == data.count(b"tinykernel.model.file") == 1
+        assert data.count(b"_from_bytes") == data.count(b"tinykernel.modelfile") == 1
         assert load(as_file(tmp_path, data, "pkl")).quantize() == classifier.quantize()
         assert pickle.loads(data).quantize() == classifier.quantize()
 
@@ -114,9 +114,9 @@ def test_calls_do_not_run(tmp_path, place, protocol) -> None:
         pickle.dumps([modelfile._Pickled(b"x")], 4),
         pickle.dumps(modelfile._Pickled(b"x"), 2),
         pickle.dumps(modelfile._Pickled(b"x"), 4) + b".",
-        b"ctinykernel.model.file\nload\n(S'x.pkl'\ntR.",
+        b"ctinykernel.modelfile\nload\n(S'x.pkl'\ntR.",
         b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7fN.",
-        b"\x80\x03ctinykernel.model.file\n_from_bytes\nq\0B\xff\xff\xff\x7fq\1\x85q\2Rq\3.",
+        b"\x80\x03ctinykernel.modelfile\n_from_bytes\nq\0B\xff\xff\xff\x7fq\1\x85q\2Rq\3.",
     ],
 )
 def test_other_pickles_are_refused(tmp_path, data) -> None:

@@ -17,7 +17,6 @@ import numpy as np
 
 from tinykernel.base.errors import FileError, FormatError, ModelError, TinykernelError
 from tinykernel.base.files import package_version, write_bytes_atomically
-from tinykernel.conversion.models import is_foreign
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model, is_pipeline, model_within
 from tinykernel.model.records import (
@@ -80,7 +79,7 @@ fitted estimator, a Pipeline that ends in one, or an IntegerModel
     """
     with _named(path):
         is_container = _is_container(Path(path))
-        if is_pipeline(obj) or is_foreign(obj):
+        if is_pipeline(obj):
             obj = as_integer_model(obj)
         data = to_bytes(obj, about)
         _from_bytes(data)  # compares the fingerprint
@@ -225,7 +224,7 @@ def to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
 
 
 def _from_bytes(data: bytes) -> Any:
-    """Make the model of the bytes of a .tkm. Pickles call this name: do not move it."""
+    """Make the model of the bytes of a .tkm. Pickles call this name."""
     header, arrays = read_container(data)
     try:
         ((kind, (name, fields)),) = header["object"].items()
@@ -253,6 +252,10 @@ def _integer_model(obj: object) -> IntegerModel:
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError):
         raise FormatError("damaged: its machine cannot be quantized; train it again") from None
+
+
+# Pickles name the module, too; they find it there, wherever this file lies.
+_from_bytes.__module__ = "tinykernel.modelfile"
 
 
 class ModelFileMixin:

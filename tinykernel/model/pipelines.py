@@ -5,7 +5,6 @@ Scaling and column selection before a classifier are folded into its model.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -81,9 +80,6 @@ def as_integer_model(obj: object) -> IntegerModel:
     model = obj.quantize() if hasattr(obj, "quantize") else obj
     if isinstance(model, IntegerModel):
         return model
-    convert = import_module("tinykernel.conversion")  # by name, because it lies above this package
-    if convert.is_foreign(obj):
-        return convert.convert(obj)  # type: ignore[no-any-return]
     raise ModelError(
         f"a {type(obj).__name__} is no model; give {model_within(obj)}an IntegerModel, a fitted "
         "estimator, or a model that tinykernel.convert knows"
