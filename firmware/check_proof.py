@@ -71,8 +71,11 @@ def table(kind, size, body):
 
 
 def declared(path, kind):
-    """Return names and array lengths of the members that the runtime declares for a structure."""
-    text = re.sub(r"/\*.*?\*/", "", contents(path), flags=re.S)
+    """Return names and array lengths of the members of a structure of a header of the runtime."""
+    # It may stand in one that this header includes.
+    others = re.findall(r'^#include "(tk_\w+\.h)"$', contents(path), re.M)
+    text = "".join(contents(path.with_name(name)) for name in (path.name, *others))
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     bodies = re.findall(rf"^struct {kind} \{{([^{{}}#]*)\}};", text, re.M)
     need(len(bodies) == 1, f"{path} does not declare {kind}")
     return re.findall(r"(\w+)(?:\[(\d+)\])?;", bodies[0])

@@ -91,7 +91,7 @@ def separable(c, k):
             row = max(row, 4 * blocks_of(columns * channels, 4))
         columns //= wide
     need(k["halves"] == halves + row and k["wide"] == row, "a row of another length")
-    words = c.declared("tk_separable.h", "TK_BLOCK_WORDS") * (k["blocks"] + 1)
+    words = c.declared("tk_separable_rows.h", "TK_BLOCK_WORDS") * (k["blocks"] + 1)
     words += blocks_of(size + columns * channels * (not k["flat"]), 4)
     sums = 2 + channels + blocks_of(k["window"] * channels, 2)
     sums += k["blocks"] * (k["forms"] != 0)

@@ -104,7 +104,7 @@ def test_aliases_are_refused_where_a_compiler_may_not_know_them(require_tool, tm
 @pytest.mark.parametrize(
     ("kind", "header", "field"),
     [
-        ("separable, one block", "tk_separable.h", "    uint32_t units;\n} tk_block_t"),
+        ("separable, one block", "tk_separable_rows.h", "    uint32_t units;\n} tk_block_t"),
         ("signal, averaged", "tk_kernels_signal.h", "    TK_STATE_AGES "),
     ],
 )

@@ -16,7 +16,7 @@ _KEPT_ROWS = 3  # of the input of a block
 
 
 def pack_separable(stage: Separable, place: Place) -> Packed:
-    """Store the layers; the formats are those of ``tk_separable.h``."""
+    """Store the layers; the formats are those of ``tk_separable_rows.h``."""
     grid, layers = place.grid, stage.layers
     streams = stage.row_strides is not None
     if streams and not place.is_signal:
@@ -98,12 +98,12 @@ def _words(stage: Separable, grid: Grid) -> int:
     for width, channels in zip(columns, stage.channels.tolist(), strict=True):
         size += _KEPT_ROWS * row
         row = width * channels
-    block_words = declared_number("tk_separable.h", "TK_BLOCK_WORDS")
+    block_words = declared_number("tk_separable_rows.h", "TK_BLOCK_WORDS")
     return block_words * (stage.channels.size + 1) + -(-(size + row * (not stage.flat)) // 4)
 
 
 def _forms(stage: Separable) -> NDArray[np.uint32]:
-    """Return a word per block; ``tk_separable.h`` has the format."""
+    """Return a word per block; ``tk_separable_rows.h`` has the format."""
     codes = list[int]()
     for mixed, zeros, high, wide, mean in stage.block_forms if stage.forms is not None else ():
         n = high * wide
@@ -144,5 +144,7 @@ def _units(layers: list[Layer]) -> NDArray[np.uint32]:
     return (np.concatenate(packed) & 0xFFFFFFFF).astype(np.uint32)
 
 
-_HEADERS = {"tk_separable.h": "local", "tk_separable_products.h": "local"}
+_HEADERS = {
+    f"tk_separable{part}.h": "local" for part in ("", "_rows", "_layers", "_pooling", "_products")
+}
 CODES = {"separable": Code(_HEADERS, pack=pack_separable)}
