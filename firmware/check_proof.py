@@ -36,6 +36,7 @@ FILE = (
     r"typedef int(?P<bits>8|16|32)_t TK_ALIAS tk_quantized_t;\s*"
     rf"(?:{MACRO})+(?:{TABLE})+"
     rf'(?:(?P<headers>(?:#include "tk_\w+\.h"\s*)+)(?:{STRUCT})+[^#]*)?'
+    r'(?P<readout>(?:#include "tk_(?:ternary|trees|prototypes|linear)\.h"\s*)+)'
     r'#include "tk_(?:predict|decide)\.h"\s*#include "tk_check\.h"[^#]*'
 )
 
@@ -149,6 +150,10 @@ class Source:
         headers = re.findall(r'"(tk_\w+\.h)"', source["headers"] or "")
         of_structs = [(f"{STAGES[kind][0]}.h", kind, body) for kind, _, body in structs]
         need(headers == [*dict.fromkeys(row[0] for row in of_structs)], "headers of other stages")
+        parts = {"ternary": "BLOCKS", "trees": "TREES", "prototypes": "ONE_CLASS"}
+        parts |= {"linear": "LINEAR_BITS"}
+        readout = re.findall(r"tk_(\w+)\.h", source["readout"])
+        need(readout == [part for part in parts if self(parts[part])], "headers of other parts")
         self.chain = [
             (kind, members(path.with_name(header), kind, body)) for header, kind, body in of_structs
         ]

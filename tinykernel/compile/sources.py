@@ -108,7 +108,7 @@ def _stack_lines(declared: list[str], name: str) -> list[str]:
 
 def _unread(model: IntegerModel) -> set[str]:
     """Return the headers of the runtime for stages and parts that a model lacks."""
-    # The conditions are those of ``tk_predict.h``; if one were wrong, the model would not compile.
+    # If one were wrong, the model would not compile.
     needed = {piece.KIND for piece in (*model.stages, *model.readout.parts)}
     if model.decision is not None and model.decision.n_prototypes:
         needed.add(Prototypes.KIND)
@@ -256,12 +256,14 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
     answers = model.answers.names if isinstance(model.answers, Values) else model.classes
     names = [literals.string_literal(str(label)) for label in answers]
     structs = {struct.kind: struct.name for struct in packed.structs}
+    parts = [code_of(part.KIND) for part in model.readout.parts]
     column = max(len(definition.name) for definition in packed.definitions) + 1
     return {
         **_named(model, name),
         **{key: getattr(model, key) for key in _OF_MODEL},
         **vars(packed),
         "made": made_of(model),
+        "readout": [next(iter(code.headers)) for code in sorted(parts, key=lambda c: c.joins)],
         "stages": {stage.KIND: stage for stage in model.stages},
         "grids": model.grids(),
         "kind": model.input.kind if packed.structs else "",

@@ -215,7 +215,7 @@ def _work_of_prototypes(part: Prototypes, grid: Grid, facts: Facts) -> Work:
 
 CODES = {
     "scale": Code({"tk_input.h": "scale"}, _work_of_scale),
-    "linear": Code({"tk_linear.h": "scores"}, _work_of_linear),
+    "linear": Code({"tk_linear.h": "scores"}, _work_of_linear, joins=True),
     "trees": Code({"tk_trees.h": "scores"}, lambda part, grid, _: {"scores": part.work(grid)}),
     "prototypes": Code({"tk_prototypes.h": "scores"}, _work_of_prototypes),
 }

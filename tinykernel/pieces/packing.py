@@ -80,6 +80,8 @@ class Code:
     work: Callable[[Any, Grid, Facts], Work] | None = None
     # What is packed; None for those of the machine, which `codegen.plan` packs together.
     pack: Callable[[Any, Place], Packed] | None = None
+    # Whether the sums of a part may be added to those of another one, whose header comes first.
+    joins: bool = False
 
     def work_of(self, piece: Any, grid: Grid, facts: Facts) -> Work:
         """Return the work of a stage or part in one inference."""

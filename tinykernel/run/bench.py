@@ -36,9 +36,11 @@ _STAGE_OF_FILE = {
     header: stage
     for piece in (*KINDS, *PARTS)
     for header, stage in code_of(piece.KIND).headers.items()
-} | {"tk_stage.h": "local", "tk_scores.h": "scores", "tk_predict.h": "other"}
+}
+_STAGE_OF_FILE |= dict.fromkeys(("tk_scores.h", "tk_finish.h"), "scores")
+_STAGE_OF_FILE |= {"tk_stage.h": "local", "tk_predict.h": "other"}
 #: Stages in the order in which they run, where there are such; "other" is what puts them together.
-STAGES = tuple(dict.fromkeys(_STAGE_OF_FILE.values()))
+STAGES = tuple(sorted(dict.fromkeys(_STAGE_OF_FILE.values()), key=lambda stage: stage == "other"))
 #: Stages that only some models have.
 FIRST_STAGES = tuple(kind.KIND for kind in KINDS if kind.KIND in STAGES and kind.KIND != "scale")
 

@@ -65,4 +65,22 @@ TK_SHARED void tk_dots(const tk_quantized_t *input, int32_t *dots)
     } while (dots != end);
 }
 
+#if defined(TK_GAIN)
+/* Another part is included before: the dot products are beside its sums. */
+#define TK_MORE_GAIN(output) ((uint32_t)tk_linear_gains[output])
+
+TK_INLINE void tk_more(const tk_quantized_t *input, int32_t *more)
+{
+    tk_dots(input, more);
+}
+#else
+#define TK_GAIN(output) ((uint32_t)tk_linear_gains[output])
+
+TK_INLINE void tk_sums(const tk_quantized_t *input, uint32_t *scratch, int32_t *sums)
+{
+    (void)scratch;
+    tk_dots(input, sums);
+}
+#endif
+
 #endif

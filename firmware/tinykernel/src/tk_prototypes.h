@@ -40,4 +40,14 @@ TK_SHARED int32_t tk_distance(const tk_quantized_t *input)
     return least;
 }
 
+#if TK_ONE_CLASS
+#define TK_GAIN(output) 1u
+
+TK_INLINE void tk_sums(const tk_quantized_t *input, uint32_t *scratch, int32_t *sums)
+{
+    (void)scratch;
+    sums[0] = tk_distance(input);
+}
+#endif
+
 #endif

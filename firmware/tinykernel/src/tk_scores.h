@@ -10,8 +10,6 @@
 
 #include "tk_dsp.h"
 
-#if TK_BLOCKS
-
 #if defined(__GNUC__) && (defined(__POPCNT__) || defined(__riscv_zbb))
 #define TK_POPCOUNT 1
 #else
@@ -233,73 +231,6 @@ TK_SHARED const TK_FLASH uint32_t *tk_count(int32_t *counts, const uint32_t *bit
         weights += TK_WEIGHT_WORDS(count);
     } while (++counts != end);
     return weights;
-}
-
-#endif
-
-/* Turn counts, or sums of leaves, into scores[TK_CLASSES], in place; proved to fit int32. `dots`
- * are the dot products of the linear part. Without components and trees they may be `scores`. */
-TK_INLINE void tk_finish(int32_t *scores, const int32_t *dots)
-{
-    uint32_t output;
-    for (output = 0u; output < TK_OUTPUTS; ++output) {
-        uint32_t score = (uint32_t)tk_biases[output];
-#if TK_LINEAR_BITS
-        score += (uint32_t)tk_linear_gains[output] * (uint32_t)dots[output];
-#endif
-#if TK_BLOCKS
-        score += (uint32_t)tk_gains[output] * (uint32_t)scores[output];
-#elif TK_TREES
-        score += (uint32_t)tk_tree_gains[output] * (uint32_t)scores[output];
-#endif
-        scores[output] = (int32_t)score;
-    }
-    (void)dots;
-#if TK_CLASSES != TK_OUTPUTS
-    scores[1] = scores[0];
-    scores[0] = (int32_t)(0u - (uint32_t)scores[1]);
-#endif
-}
-
-/* Return the index of the largest score, of equal ones the first, and store its margin: the largest
- * less the second largest. */
-TK_INLINE int tk_margin(const int32_t *scores, uint32_t *margin)
-{
-#if TK_CLASSES == 2
-    const int best = scores[1] > scores[0];
-    *margin = (uint32_t)scores[best] - (uint32_t)scores[1 - best];
-#else
-    int32_t largest = scores[0];
-    int32_t second = (int32_t)0x80000000u;
-    int best = 0;
-    int i;
-    for (i = 1; i < TK_CLASSES; ++i) {
-        const int32_t score = scores[i];
-        if (score > largest) {
-            second = largest;
-            largest = score;
-            best = i;
-        } else if (score > second) {
-            second = score;
-        }
-    }
-    *margin = (uint32_t)largest - (uint32_t)second;
-#endif
-    return best;
-}
-
-/* Index of the largest score; of equal ones the first. As tk_margin without a margin it took 36
- * bytes more on a Cortex-M0+. */
-TK_INLINE int tk_largest(const int32_t *scores)
-{
-    int best = 0;
-    int i;
-    for (i = 1; i < TK_CLASSES; ++i) {
-        if (scores[i] > scores[best]) {
-            best = i;
-        }
-    }
-    return best;
 }
 
 #endif

@@ -104,4 +104,12 @@ TK_SHARED void tk_sum_trees(const tk_quantized_t *input, int32_t *sums)
     } while (++output != TK_OUTPUTS);
 }
 
+#define TK_GAIN(output) ((uint32_t)tk_tree_gains[output])
+
+TK_INLINE void tk_sums(const tk_quantized_t *input, uint32_t *scratch, int32_t *sums)
+{
+    (void)scratch;
+    tk_sum_trees(input, sums);
+}
+
 #endif

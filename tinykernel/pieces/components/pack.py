@@ -386,5 +386,6 @@ _HEADERS = {
 }
 CODES = {
     "components": Code(_HEADERS, _work),
-    "ternary": Code({}, lambda *_: {}),  # packed and counted with the components
+    # Packed and counted with the components.
+    "ternary": Code({"tk_ternary.h": "other"}, lambda *_: {}),
 }
