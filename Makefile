@@ -19,7 +19,7 @@ BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-all mutations fuzz check format hooks bench site clean distclean
+.PHONY: help demo test test-all mutations fuzz check size format hooks bench site clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -63,6 +63,9 @@ ifneq ($(C_FILES),)
 	  echo "cppcheck is missing, so the C code was not analysed: apt-get install cppcheck"; \
 	fi
 endif
+
+size: $(VENV)/light ## count code lines by folder, against the limits in pyproject.toml
+	@$(BIN)/python .ci/size.py
 
 format: $(VENV)/dev ## put Python and C into the project's format
 	$(BIN)/ruff check --fix-only --quiet .

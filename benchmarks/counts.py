@@ -80,9 +80,3 @@ def parameters() -> dict[str, int]:
         tinykernel.NoveltyDetector,
     )
     return {kind.__name__: len(kind().get_params()) for kind in kinds}
-
-
-def lines_of_cli(root: Path = ROOT) -> int:
-    """Count the lines of the command line."""
-    files = (root / "tinykernel" / "cli").rglob("*.py")
-    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)

@@ -1,6 +1,5 @@
 """What the documentation says is so: links, code blocks, the order of the parts."""
 
-import ast
 import re
 import shlex
 import subprocess
@@ -129,34 +128,3 @@ def test_c_blocks(block, compiler, project, tmp_path, require_compiler) -> None:
     command = [*require_compiler(compiler), "-std=c99", *WARNINGS, *headers, "-c", source]
     done = subprocess.run([*command, "-o", f"{source}.o"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def imported_parts(file: Path) -> set[str]:
-    """Return the parts of the package that a module imports, anywhere in it."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-    return {name.split(".")[1] for name in names if name.startswith("tinykernel.")}
-
-
-def test_imports_go_one_way() -> None:
-    """No part of the package imports one that stands above it in docs/architecture.md."""
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`tinykernel\..*?) \|", text, re.MULTILINE)
-    level = {
-        part: number
-        for number, row in enumerate(rows)
-        for part in re.findall(r"`tinykernel\.(\w+)`", row)
-    }
-    assert len(level) > 8
-    wrong = []
-    for file in sorted((ROOT / "tinykernel").rglob("*.py")):
-        part = file.relative_to(ROOT / "tinykernel").with_suffix("").parts[0]
-        for other in imported_parts(file):
-            upwards = level.get(other, len(level)) < level.get(part, len(level))
-            if part in level and upwards:
-                wrong.append(f"{file.name}: {part} imports {other}")
-    assert not wrong

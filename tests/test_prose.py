@@ -23,7 +23,6 @@ WITHOUT, ELSEWHERE = {"kinds", "budget", "tuning", "papers"}, 219
 # What a newcomer meets on the command line, and in Python.
 OPTIONS_OF_TRAIN, OPTIONS_OF_OTHERS, OPTIONS = 24, 13, 129
 PARAMETERS = 27  # 18, and 9 that were entries of a parameter `options`
-LINES_OF_CLI = 5309
 
 
 def test_commands_and_estimators_stay_small() -> None:
@@ -32,7 +31,6 @@ def test_commands_and_estimators_stay_small() -> None:
     assert sum(options.values()) <= OPTIONS
     assert options.pop("train") <= OPTIONS_OF_TRAIN
     assert max(options.values()) <= OPTIONS_OF_OTHERS
-    assert counts.lines_of_cli() <= LINES_OF_CLI
     assert max(counts.parameters().values()) <= PARAMETERS
 
 
