@@ -1,5 +1,7 @@
 """Encoders, imputers and column transformers before a converted model, and splits by categories."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,10 +10,17 @@ from hypothesis import strategies as st
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_selection import SelectKBest
-from sklearn.impute import SimpleImputer
+from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 import tinykernel
 from tests.refusals import refused_for
@@ -69,6 +78,54 @@ def test_no_row_has_another_label_behind_encoders(name, target, require_platform
     converted = convert(model)
     assert np.array_equal(converted.predict(others), model.predict(others))
     assert tinykernel.verify(converted, others[:300], target=target).differences == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "int16"])
+@pytest.mark.parametrize(
+    ("gap", "options", "behind"),
+    [
+        (0, {}, ()),
+        (0, {"add_indicator": True}, (StandardScaler(),)),
+        (3, {"strategy": "constant", "fill_value": np.uint8(6)}, (ONE_HOT,)),
+        (-1, {"keep_empty_features": True}, (SimpleImputer(missing_values=4),)),
+        (np.nan, {"add_indicator": True, "strategy": "median"}, ()),
+    ],
+)
+def test_numbers_that_stand_for_missing_values_are_filled(gap, options, behind, dtype):
+    """A column that lacks all is dropped; the number is a hole in the order of its input."""
+    rows = RNG.integers(0, 9, (600, 4)).astype(dtype)
+    y = (rows[:, 0] + rows[:, 1] > 7) ^ (rows[:, 2] == gap)
+    if dtype == "float32":
+        rows[RNG.random(rows.shape) < 0.2] = gap
+    rows[:, 3] = gap if dtype == "float32" or gap in (0, 3) else 2
+    forest = RandomForestClassifier(4, max_depth=6, random_state=0)
+    model = make_pipeline(SimpleImputer(missing_values=gap, **options), *behind, forest)
+    model.fit(rows, y)
+    others = rows.copy()
+    if dtype == "float32":
+        others[::2] += RNG.normal(size=others[::2].shape)
+    with warnings.catch_warnings():  # of columns that are dropped
+        warnings.simplefilter("ignore")
+        expected = model.predict(others)
+    assert np.array_equal(convert(model, rows).predict(others), expected)
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        (SimpleImputer(missing_values=0.1), "no number of 32 bits"),
+        ((StandardScaler(), SimpleImputer(missing_values=1)), "fills scaled or encoded values"),
+        (PolynomialFeatures(), "is not known; known are StandardScaler"),
+        (KBinsDiscretizer(), "is not known; known are StandardScaler"),
+        (FunctionTransformer(np.abs), "is not known; known are StandardScaler"),
+        (KNNImputer(), "is not known; known are StandardScaler"),
+    ],
+)
+def test_steps_that_cannot_be_folded_are_named(steps, message):
+    """Rather than read without what makes their answers other ones."""
+    steps = steps if isinstance(steps, tuple) else (steps,)
+    model = make_pipeline(*steps, RandomForestClassifier(2)).fit(np.abs(X), Y)
+    refused_for(message, convert, model)
 
 
 def test_columns_by_name_take_frames_and_arrays():

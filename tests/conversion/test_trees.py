@@ -157,6 +157,17 @@ def test_forests_of_several_values_and_of_normal_rows() -> None:
     assert np.array_equal(convert(model).predict(wild), model.predict(wild))
 
 
+def test_isolation_forests_send_gaps_as_they_learned() -> None:
+    """Of rows with missing values, too; releases before 1.9 refuse these."""
+    X = np.random.default_rng(0).normal(size=(400, 4)).astype(np.float32)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    model = IsolationForest(n_estimators=20, contamination=0.1, random_state=0)
+    if not model.__sklearn_tags__().input_tags.allow_nan:
+        pytest.skip("this scikit-learn takes no missing values here")
+    model.fit(X)
+    assert np.array_equal(convert(model).predict(X), model.predict(X))
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(width=32, allow_nan=True), min_size=2, max_size=30))
 def test_integers_have_the_order_of_floats(values: list[float]) -> None:

@@ -127,21 +127,49 @@ class ModelColumns:
         low, high = self.ends
         left = np.full(column.size, low - 1, dtype=np.int64)
         right = np.full(column.size, high + 1, dtype=np.int64)
+        beside = self._beside_holes(column)
         while np.any(right - left > 1):
             middle = np.clip((left + right) // 2, low, high)
-            to_left = goes_left(self.of_column(column, self.raw(middle)))
+            tried = middle.copy()
+            for hole, instead in beside:
+                tried[middle == hole] = instead[middle == hole]
+            to_left = goes_left(self.of_column(column, self.raw(tried)))
             inside = right - left > 1
             left = np.where(inside & to_left, middle, left)
             right = np.where(inside & ~to_left, middle, right)
         return left
+
+    def holes_of(self, column: int) -> list[int]:
+        """Return the raw values, in order, that stand for missing ones in a column."""
+        numbers = np.array(self.columns[column].holes)
+        if self.raw_dtype != "float32":  # others do not occur
+            least, most = self.ends
+            inside = (numbers >= least) & (numbers <= most) & (numbers == np.rint(numbers))
+            numbers = numbers[inside]
+        return self.order(numbers.astype(self.raw_dtype)).tolist()  # type: ignore[no-any-return]
+
+    def _beside_holes(self, column: NDArray[np.intp]) -> list[tuple[int, NDArray[np.int64]]]:
+        """Return each hole of the columns, and a value beside it that is none, of each column."""
+        places, high = dict[int, NDArray[np.int64]](), self.ends[1]
+        for number in np.unique(column).tolist():
+            holes = self.holes_of(number)
+            for hole in holes:
+                free = hole
+                while free in holes and free < high:
+                    free += 1
+                while free in holes:
+                    free -= 1
+                places.setdefault(hole, np.full(column.size, hole))[column == number] = free
+        return list(places.items())
 
     def of_column(self, column: NDArray[np.intp], raw: NDArray[Any]) -> NDArray[Any]:
         """Return what the model sees in a column of each raw value."""
         if not self.steps:
             return raw
         parts, usual = [], np.zeros(self.n_inputs)
-        for each in self.columns:  # encoders refuse others
-            usual[each.source] = each.points[0] if each.points else 0.0
+        for each in self.columns:
+            if each.points:  # encoders refuse others
+                usual[each.source] = each.points[0]
         for first in range(0, column.size, _AT_ONCE):
             chosen, values = column[first : first + _AT_ONCE], raw[first : first + _AT_ONCE]
             rows = np.tile(usual.astype(raw.dtype), (chosen.size, 1))
@@ -166,10 +194,11 @@ class ModelColumns:
     def lines(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return slope and offset of each column as a function of its input; else refuse it."""
         for step in self.steps:
-            if getattr(step, "clip", False) or not gaps_are_nan(step):
+            indicates = getattr(step, "add_indicator", False)
+            if getattr(step, "clip", False) or indicates or not gaps_are_nan(step):
                 raise ConvertError(
                     f"convert: a {type(step).__name__} before weights is supported only without "
-                    "clip, and with missing_values=NaN"
+                    "clip and add_indicator, and with missing_values=NaN"
                 )
         every = np.arange(len(self.columns))
         ends = np.zeros(every.size), np.ones(every.size)

@@ -1,5 +1,6 @@
 """Trees and ensembles of trees of scikit-learn."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -125,9 +126,7 @@ def _isolation(model: Any) -> Ensemble:
         length = depth + _average_path_length(tree.n_node_samples) - 1.0
         read = _tree(estimator, length[:, None])
         of_inputs = np.asarray(columns, dtype=np.int64)[read.column]
-        trees.append(
-            ForeignTree(read.left, read.right, of_inputs, read.threshold, None, read.value)
-        )
+        trees.append(replace(read, column=of_inputs))
     # A score -2^(-mean / mean of all) below the offset is a mean depth below a limit.
     every = float(_average_path_length([model._max_samples])[0])
     limit = -np.log2(-model.offset_) * every * len(trees)

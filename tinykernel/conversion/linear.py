@@ -108,7 +108,10 @@ def _weights(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return _gaussian(model)
     if not hasattr(model, "coef_"):
         raise ConvertError(f"convert: the {type(model).__name__} is not fitted")
-    weights = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+    coefficients = model.coef_
+    if hasattr(coefficients, "toarray"):  # after sparsify()
+        coefficients = coefficients.toarray()
+    weights = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
     bias = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), (len(weights),))
     classes = getattr(model, "classes_", None)
     if classes is not None and len(weights) != (len(classes) if len(classes) > 2 else 1):

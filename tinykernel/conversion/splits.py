@@ -4,6 +4,7 @@ A split by categories, or one on a column of an encoder, is a chain of compariso
 parts below several of them. What the comparisons above have decided is left out.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,11 +35,11 @@ class RawSplits:
         for at, tree in enumerate(ensemble.trees):
             for node in np.flatnonzero(tree.left >= 0).tolist():
                 if self._is_special(tree, node):
-                    self._put_chain(at, node, self._chain(tree, node))
+                    self._put_chain(at, node, self._chain(tree, node, self.limits[at][node]))
 
     def _is_special(self, tree: ForeignTree, node: int) -> bool:
         column = self.columns.columns[int(tree.column[node])]
-        return node in tree.bounds or column.points is not None
+        return node in tree.bounds or column.points is not None or bool(column.holes)
 
     def _compared(self) -> tuple[list[list[int]], list[list[bool]]]:
         """Return the limit of each node, and whether NaN goes right, where its column rises."""
@@ -87,9 +88,10 @@ class RawSplits:
             with np.errstate(over="ignore"):
                 limit = np.maximum(limit, self.columns.order(value.astype(np.float32)))
         for number in np.unique(column):
-            present = ~np.isnan(rows[:, self.columns.source[number]])
-            present &= ~np.isnan(view[:, number])
-            places, values = order[present, self.columns.source[number]], view[present, number]
+            about = self.columns.columns[number]
+            raw = rows[:, about.source]
+            present = ~(np.isnan(raw) | np.isnan(view[:, number]) | np.isin(raw, about.holes))
+            places, values = order[present, about.source], view[present, number]
             rising = np.lexsort((places, values))
             places = np.concatenate([[low - 1], places[rising], [high + 1]])
             nodes = column == number
@@ -103,28 +105,35 @@ class RawSplits:
         with np.errstate(invalid="ignore"):
             return self.ensemble.below(self.ensemble.cast(values), value)
 
-    def _chain(self, tree: ForeignTree, node: int) -> _Chain:
-        """Return the limits between which the parts of a node alternate."""
+    def _chain(self, tree: ForeignTree, node: int, limit: int) -> _Chain:
+        """Return the limits between which the parts of a node alternate.
+
+        `limit` is the one of a column that rises, but for its holes.
+        """
         column, bounds = int(tree.column[node]), tree.bounds.get(node)
         missing = True if tree.missing_left is None else bool(tree.missing_left[node])
         key = column, tree.threshold[node] if bounds is None else tuple(bounds), missing
         if key not in self._chains:
-            self._chains[key] = self._found_chain(column, key[1], missing)
+            self._chains[key] = self._found_chain(column, key[1], missing, limit)
         return self._chains[key]
 
-    def _found_chain(self, column: int, split: Any, missing: bool) -> _Chain:
+    def _found_chain(self, column: int, split: Any, missing: bool, limit: int) -> _Chain:
+        of_sets = isinstance(split, tuple)
+
         def is_left(values: Any) -> NDArray[np.bool_]:
             v = np.asarray(values, dtype=np.float64)
-            of_sets = isinstance(split, tuple)
             left = np.searchsorted(split, v, "right") % 2 == 1 if of_sets else self._below(v, split)
             return np.where(np.isnan(v), missing, left)
 
         columns, gap = self.columns, np.full(1, np.nan)
         if columns.columns[column].points is None:
-            of = np.full(len(split), column)
-            ends = columns.last_left(of, lambda values: values.astype(np.float64) < np.array(split))
-            sides = [i % 2 == 1 for i in range(len(split) + 1)]
-            gap = columns.of_gaps(of[:1]) if self.takes_gaps else gap
+            ends, sides = np.array([limit]), [True, False]
+            if of_sets:
+                of, least = np.full(len(split), column), np.array(split)
+                ends = columns.last_left(of, lambda values: values.astype(np.float64) < least)
+                sides = [i % 2 == 1 for i in range(len(split) + 1)]
+            ends, sides = self._around_holes(column, ends, sides, is_left)
+            gap = columns.of_gaps(np.full(1, column)) if self.takes_gaps else gap
         else:
             if column not in self._points:
                 self._points[column] = self._values_at_points(column)
@@ -140,6 +149,20 @@ class RawSplits:
                     limits.append(end)
                 last = side
         return limits, first, first if gap is None else bool(is_left(gap)[0])
+
+    def _around_holes(
+        self, column: int, ends: NDArray[np.int64], sides: list[bool], is_left: Callable[..., Any]
+    ) -> tuple[NDArray[np.int64], list[bool]]:
+        """Return ends of ranges and the side of each, with ranges of their own for holes."""
+        holes = np.array(self.columns.holes_of(column), dtype=np.int64)
+        if not holes.size:
+            return ends, sides
+        values = self.columns.of_column(np.full(holes.size, column), self.columns.raw(holes))
+        at_hole = dict(zip(holes.tolist(), is_left(values).tolist(), strict=True))
+        every = np.unique([*ends, *holes, *(holes - 1)])
+        before = [sides[place] for place in np.searchsorted(ends, every)]
+        new = [at_hole.get(end, side) for end, side in zip(every.tolist(), before, strict=True)]
+        return every, [*new, sides[-1]]
 
     def _values_at_points(self, column: int) -> tuple[NDArray[np.int64], NDArray[Any], Any]:
         """Return ends of ranges of raw values, what the model sees in each range, and of NaN."""
@@ -172,7 +195,8 @@ class RawSplits:
             is_last = number == len(limits) - 1
             following = parts[not side] if is_last else len(left)
             left[node], right[node] = parts[side], following
-            self.limits[at][node], self.gaps_right[at][node] = limit, gap_left != side
+            self.limits[at][node] = limit
+            self.gaps_right[at][node] = self.takes_gaps and gap_left != side
             if not is_last:
                 rows: tuple[list[Any], ...] = (left, right, source)
                 for row in (*rows, self.limits[at], self.gaps_right[at]):
