@@ -67,6 +67,34 @@ def test_a_table_of_rows_may_have_labels_and_gaps(tmp_path, require_tool):
     assert "column 'a' holds text" in run(*line, tmp_path / "text.csv").stderr
 
 
+@pytest.mark.parametrize("suffix", ["csv", "npz"])
+def test_rows_with_gaps_are_taken_by_all_commands_if_the_model_takes_them(suffix, tmp_path):
+    """Empty cells stay NaN, also in the self-test; a model of weights refuses them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)).astype(np.float32)
+    y, whole = (X[:, 0] > 0).astype(int), X.copy()
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model, rows, line = tmp_path / "m.tkm", tmp_path / f"rows.{suffix}", tmp_path / "line.tkm"
+    tinykernel.save(tinykernel.convert(RandomForestClassifier(5, random_state=0).fit(X, y)), model)
+    tinykernel.save(tinykernel.convert(LogisticRegression().fit(whole, y), whole), line)
+    if suffix == "npz":
+        np.savez(rows, X=X, y=y)
+    else:
+        cells = [
+            [*("" if np.isnan(v) else repr(float(v)) for v in x), str(k)]
+            for x, k in zip(X, y, strict=True)
+        ]
+        rows.write_text("\n".join(map(",".join, [["a", "b", "label"], *cells])))
+    for command in (
+        ("predict", model, rows),
+        ("evaluate", model, rows),
+        ("export", model, "--target", "host", "--data", rows, "-o", tmp_path / "c"),
+    ):
+        succeeded(*command)
+    assert " NAN" in next(tmp_path.glob("c/**/m_vectors.h")).read_text()
+    assert "the value is missing" in run("predict", line, rows).stderr
+
+
 @pytest.mark.parametrize(
     ("file", "message"),
     [("m.pkl", "joblib.load('m.pkl')"), ("m.h5", "not a file of"), ("m.txt", "no such file")],

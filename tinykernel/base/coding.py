@@ -289,10 +289,10 @@ def refuse_new_gaps(X: NDArray[Any], columns: Sequence[str], file: object) -> No
     if X.dtype.kind != "f" or not np.isnan(X).any():
         return
     row, column = (int(i) for i in np.argwhere(np.isnan(X))[0])
-    way = ", or train with --missing drop" if file != "X" else ", or train with rows that lack it"
+    way = "--missing drop" if file != "X" else "rows that lack it"
     raise DataError(
-        f"{file}: row {row + 1}, column {columns[column]!r}: the value is missing, which did not "
-        f"occur in training; fill it, remove the row{way}"
+        f"{file}: row {row + 1}, column {columns[column]!r}: the value is missing, which the model "
+        f"does not take there; fill it, remove the row, or train with {way}"
     )
 
 

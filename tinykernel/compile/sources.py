@@ -131,7 +131,8 @@ def _included(text: bytes, runtime: dict[str, bytes], left_out: set[str]) -> dic
 
 def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
     """Render test vectors, ``include/<name>_vectors.h``: inputs and the expected outputs."""
-    # `X` has 1 to 256 rows of raw inputs, shape (n_rows, n_features), all finite.
+    # `X` has 1 to 256 rows of raw inputs, shape (n_rows, n_features), all finite
+    # but for missing values of a model that takes these.
     literals.check_name(name)
     raw = model.as_raw(X)
     scores = model.scores(raw)
@@ -139,7 +140,8 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
         raise DataError(
             f"test vectors: {raw.shape[0]} rows; give 1 to {_MOST_VECTORS}, as they take flash"
         )
-    if not np.all(np.isfinite(raw)):
+    gaps = np.isnan(raw)
+    if not np.all(np.isfinite(raw) | (gaps & model.takes_gaps)):
         raise DataError("test vectors: a value is not finite; choose other rows")
     decided, decision = list[NDArray[Any]](), model.decision
     if decision is not None:
@@ -149,6 +151,7 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
     rows = np.column_stack(decided) if decided else np.zeros((0, 0), dtype=np.int32)
     context = {
         "n_rows": raw.shape[0],
+        "gaps": bool(gaps.any()),
         "input_rows": _indented(raw, _C_TYPES[model.raw_dtype]),
         "score_rows": _indented(scores, "int32_t"),
         "label_lines": list(literals.table_rows(scores.argmax(axis=1), "int32_t")),

@@ -23,7 +23,8 @@ _LARGEST_SHIFT = 15  # of the leaves of a tree
 
 def integer_model(ensemble: Ensemble, columns: ModelColumns, leaf_bits: int = 0) -> IntegerModel:
     """Return the model of an ensemble, with leaves of 4, 8 or 16 bits, or 0: as they are."""
-    tests, (sizes, test, left), leaves = _flattened(RawSplits(ensemble, columns))
+    splits = RawSplits(ensemble, columns)
+    tests, (sizes, test, left), leaves = _flattened(splits)
     n_outputs = ensemble.base.size
     is_vector = n_outputs > 1 and leaves[0].shape[1] > 1
     shift = _shift(ensemble, leaves, is_vector, leaf_bits)
@@ -57,7 +58,7 @@ def integer_model(ensemble: Ensemble, columns: ModelColumns, leaf_bits: int = 0)
         whole.ravel(),
         np.ones(n_outputs, dtype=np.int32),
         vectors,
-        tests[:, 2].astype(np.uint8) if np.any(tests[:, 2]) else None,
+        tests[:, 2].astype(np.uint8) if splits.takes_gaps else None,
     )
     offset = np.rint(np.ldexp(ensemble.base, shift)).astype(np.int64) + int(ensemble.ties_up)
     return IntegerModel(

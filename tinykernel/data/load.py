@@ -183,6 +183,7 @@ def load_rows(
     seed: int = 0,
     values: bool = False,
     keep_all: bool = False,
+    takes_gaps: bool = False,
     pictures: PictureReading | None = None,
 ) -> Rows:
     """Load rows for a finished model: the test part of the file, else all rows.
@@ -190,7 +191,8 @@ def load_rows(
     Parameters are those of `load_data`; labels are optional. Rows must have `n_features`, and a
     table the columns `feature_names` in this order. Labels get the type of `classes`. With
     `test_size`, rows of a file without a test part are the test rows of `load_data`. With
-    `keep_all` rows of a table without a label stay; if a label is missing, none is used.
+    `keep_all` rows of a table without a label stay; if a label is missing, none is used. Missing
+    values stay NaN if the model `takes_gaps`.
     """
     if n_features is None and feature_names is not None:
         n_features = len(feature_names)
@@ -203,7 +205,8 @@ def load_rows(
             file, selection, labels_needed=False, n_features=n_features, keep_all=keep_all
         )
         by_group = selection.groups is not None
-        part = _complete(parts.any_part, feature_names, n_features, selection, values)
+        how = n_features, selection, values, takes_gaps
+        part = _complete(parts.any_part, feature_names, *how)
         y = part.y
         if y is not None and classes is not None:
             y = faults.as_classes(part, y, classes)
@@ -259,9 +262,11 @@ def _complete(
     n_features: int | None,
     selection: Selection,
     values: bool,
+    takes_gaps: bool,
 ) -> FilePart:
     """Check rows for a finished model, and drop or code missing values."""
-    may_lack, coding = _may_lack(part, selection), selection.coding or Coding()
+    may_lack = takes_gaps or _may_lack(part, selection)
+    coding = selection.coding or Coding()
     how = {"n_features": n_features, "like": "the model", "gaps": may_lack, "values": values}
     part = faults.checked_part(part, **how)  # type: ignore[arg-type]
     faults.check_columns(part, feature_names)
@@ -276,5 +281,6 @@ def _complete(
         gaps = np.isnan(X) if X.dtype.kind == "f" else None
         notes = in_words(replace(coding, texts={}), gaps, columns)
         X = recoded(X, columns, part.texts, coding)
-        refuse_new_gaps(X, columns, part.file)
+        if not takes_gaps:
+            refuse_new_gaps(X, columns, part.file)
     return replace(part, X=X, notes=(*part.notes, *notes))

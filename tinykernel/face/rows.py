@@ -273,6 +273,7 @@ def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bo
             test_size=size,
             seed=seed,
             keep_all=keep_all,
+            takes_gaps=integer.takes_gaps,
         )
     return replace(rows, notes=(*rows.notes, *outside(integer, rows.X, file.about)))
 

@@ -429,6 +429,11 @@ class Predictions(Chain):
         self.check_columns(X)
         return self.input.as_raw(X, self.n_numbers)
 
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether missing values (NaN) have a way of their own: of trees that say where they go."""
+        return any(getattr(part, "missing", None) is not None for part in self.readout.parts)
+
     def check_columns(self, X: object) -> None:
         """Refuse a DataFrame whose columns are not the inputs, in their order."""
         columns = getattr(X, "columns", None)

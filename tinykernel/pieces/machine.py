@@ -154,10 +154,11 @@ def pack_trees(trees: Trees) -> Parts:
     threshold_type = "int8_t" if small else f"{trees.threshold.dtype}_t"
     inputs: NDArray[Any] = trees.feature
     input_text = "Thresholds: the input of each."
-    if trees.missing is not None:
-        inputs = trees.feature | trees.missing.astype(np.uint16) << 15
+    marked = np.zeros(1, np.uint16) if trees.missing is None else trees.missing.astype(np.uint16)
+    if marked.any():
+        inputs = trees.feature | marked << 15
         input_text = "Thresholds: the input of each, plus 2^15 where a missing value is above."
-    more: Parts = [flag("TK_MISSING", True)] if trees.missing is not None else []
+    more: Parts = [flag("TK_MISSING", True)] if marked.any() else []
     more += [Definition("TK_WIDE_NODES", "1", "numbers of 16 bits")] if is_wide else []
     if trees.vectors is not None:
         more.append(Definition("TK_VECTORS", f"{len(trees.vectors)}u", "different leaves"))

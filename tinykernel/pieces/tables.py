@@ -101,7 +101,7 @@ def table_rows(
     length = _WIDTH
     for value in np.asarray(values).ravel():
         if c_type == "float":
-            literal = f"{float_literal(float(value))},"
+            literal = "NAN," if np.isnan(value) else f"{float_literal(float(value))},"
         elif c_type == "uint32_t":
             literal = f"0x{int(value):08x}u,"
         else:

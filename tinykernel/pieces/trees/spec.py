@@ -58,7 +58,7 @@ class Trees(Part):
         multiplier_o * sum over the trees t of vectors[leaves[leaf_t], o]
 
     A threshold marked in `missing` is also exceeded by the value of a missing number, -2**31 (see
-    `Scale`).
+    `Scale`). Without `missing`, inputs are never missing.
 
     Boosted trees are those of Friedman, Annals of Statistics 29, 2001, and forests, whose leaves
     are vectors, those of Breiman, Machine Learning 45, 2001. A threshold takes as much flash as a
@@ -105,7 +105,8 @@ class Trees(Part):
             or np.any(self.output)
         ):
             raise self.refuse("trees name a vector that is not there, or shift one")
-        if self.missing is not None and np.any(self.feature >= 1 << 15):
+        marked = False if self.missing is None else self.missing.astype(bool)
+        if np.any(marked & (self.feature >= 1 << 15)):
             raise self.refuse("missing values are for the first 32768 inputs")
         if int(self.size.sum()) != nodes or np.any(self.test >= n):
             raise self.refuse("trees hold another number of nodes, or name a threshold too many")
