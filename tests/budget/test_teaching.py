@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC, OneClassSVM
 
 import tinykernel
 from tests.refusals import refused_for
@@ -82,6 +85,9 @@ def test_train_learns_from_an_svm_and_says_how_often_they_agree():
         (SVC(), {"weight": np.ones(3)}, "X, y and sample_weight have 150, 150, 3 rows"),
         (SVC(), {"groups": np.ones(3)}, "groups: shape"),
         (Ridge(), {"y": np.repeat(["a", "b"], 75)}, "it refuses the rows"),
+        (make_pipeline(KMeans(3)), {}, "numbers its clusters otherwise"),
+        (GaussianMixture(3), {}, "numbers its clusters otherwise"),
+        (OneClassSVM(), {}, "NoveltyDetector"),
     ],
 )
 def test_what_cannot_teach_is_refused(teacher, change, message):

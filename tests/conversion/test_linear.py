@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.cluster import DBSCAN, KMeans
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import (
@@ -18,6 +19,8 @@ from sklearn.linear_model import (
 )
 from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC, LinearSVR
@@ -85,11 +88,25 @@ def test_classes_of_equal_variances_are_linear() -> None:
         (LogisticRegression().fit([[0.0], [1.0]], [0, 1]), False, "needs X"),
         (SVC().fit([[0.0], [1.0]], [0, 1]), True, "holds its training rows"),
         (Ridge().fit([[0.0], [1.0]], [0, 0]), True, "no input has a weight"),
+        (SVC(kernel="linear").fit([[0.0], [1.0]], [0, 1]), True, "train a LinearSVC instead"),
+        (KMeans(2).fit([[0.0], [1.0]]), True, "model.labels_"),
+        (DBSCAN().fit([[0.0], [1.0]]), True, "model.labels_"),
+        (LocalOutlierFactor(1, novelty=True).fit([[0.0], [1.0]]), True, "NoveltyDetector"),
+        (RidgeClassifier().fit([[0.0], [1.0]], np.eye(3)[:2]), True, "several labels a row"),
+        (MLPClassifier(2, max_iter=1).fit([[0.0], [1.0]], np.eye(3)[:2]), True, "several labels"),
     ],
 )
 def test_what_cannot_be_converted_is_named(model: Any, rows: bool, message: str) -> None:
     """One line says what is missing or not supported."""
     refused_for(message, convert, model, np.array([[0.0], [1.0]]) if rows else None)
+
+
+def test_sparse_weights_are_weights() -> None:
+    """A model after `sparsify` is the one before it."""
+    X, y = load_wine(return_X_y=True)
+    model = LogisticRegression(max_iter=5000).fit(X, y)
+    before = convert(model, X)
+    assert convert(model.sparsify(), X).fingerprint() == before.fingerprint()
 
 
 def test_a_change_that_is_too_large_is_refused() -> None:

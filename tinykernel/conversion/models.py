@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.base.errors import ConvertError, DataError, OptionError, ShapeError, TinykernelError
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.files import read_model
+from tinykernel.conversion.teachers import instead_of, no_teacher
 from tinykernel.conversion.trees import integer_model
 from tinykernel.model.answers import columns_problem
 from tinykernel.model.integer import IntegerModel
@@ -51,7 +52,6 @@ _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 _ROUNDED = ", since weights and inputs are rounded"
-_DISTILLED = ("SVC", "SVR", "NuSVC", "NuSVR", "KernelRidge", "KNeighborsClassifier")
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,8 @@ def convert(
     columns = ModelColumns.of(steps, last, None if X is None else _rows(model, X))
     if len(getattr(last, "classes_", "01")) == 1:
         raise ConvertError("convert: the model knows one class, so all answers are the same")
+    if getattr(getattr(last, "_label_binarizer", None), "y_type_", "").startswith("multilabel"):
+        raise ConvertError("convert: a classifier of several labels a row is not supported")
     converted = _converted(module, last, columns)
     if budget is not None:
         if X is None:
@@ -226,7 +228,11 @@ def _answers(model: Any, X: ArrayLike, converted: IntegerModel) -> NDArray[Any]:
     if names is not None and hasattr(model, "named_steps") and not hasattr(X, "columns"):
         X = import_module("pandas").DataFrame(np.asarray(X), columns=names)
     if type(model).__name__ != "Booster":
-        answers = np.asarray(model.predict(X))
+        try:
+            answers = np.asarray(model.predict(X))
+        except ValueError as error:
+            reason = str(error).strip().splitlines()[0]
+            raise DataError(f"convert: the {type(model).__name__} refuses X: {reason}") from None
         return answers[:, 0] if answers.ndim == 2 and answers.shape[1] == 1 else answers
     boosters = import_module("tinykernel.conversion.boosters")
     return np.asarray(boosters.predicted(model, np.asarray(X), converted))
@@ -284,11 +290,6 @@ def _reader_of(model: Any) -> Any:
     for family, names in _FAMILIES.get(library, {}).items():
         if kind in names:
             return import_module(f"tinykernel.conversion.{family}")
-    if library == "sklearn" and kind in _DISTILLED:
-        raise ConvertError(
-            f"convert: a {kind} holds its training rows, too many for a chip; let it teach a "
-            f"smaller model: tinykernel.train(X, y, teacher={kind}(...))"
-        )
     if isinstance(model, type):
         raise ConvertError(
             f"convert: {model.__name__} is a class; give a fitted model, as {model.__name__}(...)"
@@ -302,11 +303,8 @@ def _reader_of(model: Any) -> Any:
             f"convert: of PyTorch's modules a Sequential is read, and no {kind}; write a file with "
             "torch.onnx.export and convert that"
         )
-    if hasattr(model, "fit") and hasattr(model, "predict"):
-        raise ConvertError(
-            f"convert: a {library} {kind} is not known; let it teach a model that is: "
-            f"tinykernel.train(X, y, teacher={kind}(...))"
-        )
+    if hasattr(model, "fit") and (hasattr(model, "predict") or no_teacher(model)):
+        raise ConvertError(f"convert: {instead_of(model)}")
     raise ConvertError(
         f"convert: a {library} {kind} is not known; known are linear models, trees, forests and "
         "perceptrons of scikit-learn, LightGBM, XGBoost, CatBoost, PyTorch's Sequential and files "

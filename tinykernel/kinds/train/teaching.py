@@ -19,6 +19,7 @@ from tinykernel.base import progress
 from tinykernel.base.checks import as_groups, refuse_missing
 from tinykernel.base.elementary import logs
 from tinykernel.base.errors import DataError, OptionError, RowsError, ShapeError
+from tinykernel.conversion.teachers import no_teacher
 from tinykernel.learn.loss import WIDE_TEMPERATURES
 from tinykernel.model.answers import softmax
 
@@ -66,6 +67,8 @@ def lesson(
     classes = None if of_values else np.unique(truth)
     if isinstance(teacher, type) or not hasattr(teacher, "predict"):
         raise OptionError(f"teacher: {teacher!r} has no rows to predict; give a model, as SVC()")
+    if problem := no_teacher(teacher):
+        raise OptionError(f"teacher: {problem}")
     can_clone = hasattr(teacher, "get_params") and hasattr(teacher, "fit")
     if not can_clone and X_more is None:
         raise OptionError(
