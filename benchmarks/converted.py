@@ -5,6 +5,9 @@ with ``pip install emlearn m2cgen micromlgen``, and are left out where they are 
 is linked for Cortex-M4 by the same compiler, runs over the same rows on this computer, and its
 instructions are counted in the emulator. The code of micromlgen is C++ only around its functions;
 these are compiled as C.
+
+``--random 1000`` compares models of all families and options with their conversions instead, and
+``--damaged 2000`` reads damaged files; both print counts, and each fault with its seed and number.
 """
 
 import argparse
@@ -13,6 +16,7 @@ import importlib.util
 import itertools
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +31,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+from tests.fuzz import foreign
 from tinykernel.conversion.models import convert
 from tinykernel.run.bench import bench
 from tinykernel.run.report import report
@@ -170,6 +175,18 @@ if __name__ == "__main__":
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--models", help="names of MODELS, with '; ' between them")
     parser.add_argument("--write", type=Path, help="file for the page")
+    parser.add_argument("--random", type=int, help="compare so many random models instead")
+    parser.add_argument("--damaged", type=int, help="read so many damaged files instead")
+    parser.add_argument("--seed", type=int, default=0, help="of these models or files")
     arguments = parser.parse_args()
+    if arguments.random or arguments.damaged:
+        counts = Counter[str]()
+        if arguments.random:
+            counts += foreign.random_models(arguments.random, arguments.seed)
+        if arguments.damaged:
+            counts += foreign.damaged(arguments.damaged, arguments.seed)
+        for name, number in sorted(counts.items()):
+            print(f"{number:>8,} {name}")
+        sys.exit(any(counts[fault] for fault in foreign.FAULTS))
     models = arguments.models.split("; ") if arguments.models else list(MODELS)
     print_section(page(arguments.sets.split(","), models), arguments.write)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.fuzz import guided, promises, proofs
+from tests.fuzz import foreign, guided, promises, proofs
 from tests.fuzz.__main__ import FULL, tasks
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.data import read
@@ -21,6 +21,21 @@ from tinykernel.model.file import load
 from tinykernel.model.integer import IntegerModel
 
 CRASHERS = sorted(Path(__file__).with_name("crashers").iterdir())
+
+
+def test_random_models_of_other_libraries_are_what_they_were() -> None:
+    """Labels and values of all families, at thresholds too; refusals have the words of a list."""
+    counts = foreign.random_models(12, 4)
+    assert not any(counts[fault] for fault in foreign.FAULTS), counts
+    assert counts["rows compared"] > 5000
+
+
+@pytest.mark.slow
+def test_damaged_files_of_other_libraries_are_one_line() -> None:
+    """No traceback, no process that ends, none that takes long."""
+    counts = foreign.damaged(30, 3)
+    assert not any(counts[fault] for fault in foreign.FAULTS), counts
+    assert counts["refused"] + counts["accepted"] == 30
 
 
 @pytest.mark.slow
