@@ -19,7 +19,7 @@ BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-all mutations fuzz check size format hooks bench site clean distclean
+.PHONY: help demo test test-all test-newest test-oldest mutations fuzz check size format hooks bench site clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -36,6 +36,9 @@ endif
 
 test-all: $(VENV)/dev ## run all tests (WORKERS=1 for one process)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+test-newest test-oldest: test-%: $(VENV)/dev
+	.ci/beside $*
 
 mutations: $(VENV)/dev ## change the code in thirty places, one at a time: do the tests notice?
 	$(BIN)/python -m tests.mutations
@@ -93,7 +96,7 @@ clean: ## remove caches and what building and testing left (keeps the virtual en
 	  -exec rm -rf {} +
 
 distclean: clean ## as clean, and remove the virtual environment
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-newest .venv-oldest
 
 # Each of these files stands for a state of the environment.
 $(VENV)/created:

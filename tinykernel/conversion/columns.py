@@ -151,7 +151,7 @@ class ModelColumns:
     def _beside_holes(self, column: NDArray[np.intp]) -> list[tuple[int, NDArray[np.int64]]]:
         """Return each hole of the columns, and a value beside it that is none, of each column."""
         places, high = dict[int, NDArray[np.int64]](), self.ends[1]
-        for number in np.unique(column).tolist():
+        for number in np.unique(column).tolist() if self.steps else ():
             holes = self.holes_of(number)
             for hole in holes:
                 free = hole
