@@ -166,7 +166,7 @@ def _scaled(place: str, step: Any, lines: list[_Line]) -> list[_Line]:
         filled = step.statistics_
         if filled.dtype.kind in "fiu" and np.all(np.isfinite(filled)):
             return lines  # the firmware takes rows that lack nothing
-    if kind == "OrdinalEncoder" and all(map(_is_even, step.categories_)):
+    if kind == "OrdinalEncoder" and _is_line(step):
         first, gain = np.array([_evenly(values) for values in step.categories_]).T
         return _then(lines, gain, -first * gain)
     if kind in ("OrdinalEncoder", "OneHotEncoder", "SimpleImputer"):
@@ -191,6 +191,12 @@ def gaps_are_nan(step: Any) -> bool:
     """Whether a step fills NaN, if it fills anything; other numbers are values in the firmware."""
     gap = getattr(step, "missing_values", np.nan)
     return isinstance(gap, float) and bool(np.isnan(gap))
+
+
+def _is_line(step: Any) -> bool:
+    """Whether the codes of an encoder are a line through each column; unknown ones are an error."""
+    groups = getattr(step, "_infrequent_enabled", False)
+    return step.handle_unknown == "error" and not groups and all(map(_is_even, step.categories_))
 
 
 def _is_even(categories: NDArray[Any]) -> bool:
