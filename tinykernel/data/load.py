@@ -19,7 +19,7 @@ from tinykernel.base.coding import (
     smallest_raw_type,
     whole_numbers,
 )
-from tinykernel.base.errors import DataError, OptionError, RowsError
+from tinykernel.base.errors import DataError, OptionError, RowsError, ShapeError
 from tinykernel.data import faults
 from tinykernel.data.binary import read_parts
 from tinykernel.data.columns import lost_digits, placeholders, similar_labels, without_needless
@@ -27,6 +27,7 @@ from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_o
 from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.data.pictures import PictureReading, read_pictures
 from tinykernel.data.tables import FilePart, Parts, Selection
+from tinykernel.pieces.grid import Grid
 
 _ALL = Selection()
 
@@ -185,6 +186,7 @@ def load_rows(
     keep_all: bool = False,
     takes_gaps: bool = False,
     pictures: PictureReading | None = None,
+    grid: Grid | None = None,
 ) -> Rows:
     """Load rows for a finished model: the test part of the file, else all rows.
 
@@ -192,7 +194,8 @@ def load_rows(
     table the columns `feature_names` in this order. Labels get the type of `classes`. With
     `test_size`, rows of a file without a test part are the test rows of `load_data`. With
     `keep_all` rows of a table without a label stay; if a label is missing, none is used. Missing
-    values stay NaN if the model `takes_gaps`.
+    values stay NaN if the model `takes_gaps`. Arrays of more than two dimensions have the axes of
+    `grid`, in its order or with channels first.
     """
     if n_features is None and feature_names is not None:
         n_features = len(feature_names)
@@ -206,7 +209,7 @@ def load_rows(
         )
         by_group = selection.groups is not None
         how = n_features, selection, values, takes_gaps
-        part = _complete(parts.any_part, feature_names, *how)
+        part = _complete(_in_order(parts.any_part, grid), feature_names, *how)
         y = part.y
         if y is not None and classes is not None:
             y = faults.as_classes(part, y, classes)
@@ -221,13 +224,17 @@ def load_rows(
     return replace(rows.at(test), part=which)
 
 
-def load_inputs(file: Path, names: Sequence[str] = ()) -> NDArray[Any]:
+def load_inputs(file: Path, names: Sequence[str] = (), *, keep_axes: bool = False) -> NDArray[Any]:
     """Load the inputs of a file with or without labels, of its training part if it has two.
 
     If a table has columns of all `names`, it is these, in their order. Missing values stay NaN.
+    Rows of arrays are flat unless `keep_axes` is set.
     """
     parts = read_parts(file, _ALL, labels_needed=False, keep_all=True)
-    part = faults.checked_part(parts.train or parts.any_part, gaps=True)
+    whole = parts.train or parts.any_part
+    part = faults.checked_part(whole, gaps=True)
+    if keep_axes and whole.X.ndim > 2:
+        return np.asarray(part.X.reshape(whole.X.shape))
     columns = part.columns or ()
     if not names or not set(names) <= set(columns):
         names = columns
@@ -236,6 +243,16 @@ def load_inputs(file: Path, names: Sequence[str] = ()) -> NDArray[Any]:
         raise DataError(f"{file}: column {text!r} holds text, which the model does not take")
     rows: NDArray[Any] = part.X[:, [columns.index(name) for name in names]] if names else part.X
     return rows
+
+
+def _in_order(part: FilePart, grid: Grid | None) -> FilePart:
+    """Return a part whose values of a row have the order of a model that knows its axes."""
+    if grid is None or part.X.ndim < 3 or not grid.order:
+        return part
+    try:
+        return replace(part, X=grid.in_order(part.X))
+    except ShapeError as error:
+        raise ShapeError(f"{part.file}: {error}") from None
 
 
 def _picture_rows(

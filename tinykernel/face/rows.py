@@ -274,6 +274,7 @@ def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bo
             seed=seed,
             keep_all=keep_all,
             takes_gaps=integer.takes_gaps,
+            grid=None if integer.n_numbers else integer.input,
         )
     return replace(rows, notes=(*rows.notes, *outside(integer, rows.X, file.about)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,15 @@ class Grid(Record):
     high: int
     # positions of values that are always 0 and take no part in anything
     constant: frozenset[int] = field(default=frozenset(), metadata={"stored": False})
+    # of a network of another library the axes of a row as its values lie, and whether the library
+    # has the last one first; they change no value
+    axes: tuple[int, ...] = field(default=(), compare=False, metadata={"later": True})
+    channels_first: bool = field(default=False, compare=False, metadata={"later": True})
 
     def check(self) -> None:
-        """Check the number of values, and their range."""
+        """Check the number of values, their axes and their range."""
+        if self.axes and (min(self.axes) < 1 or prod(self.axes) != self.size):
+            raise self.refuse(f"axes of {' x '.join(map(str, self.axes))} hold other values")
         if self.size > LARGEST:
             raise self.refuse(f"{self.size} values at a time; at most {LARGEST} are supported")
         if self.low > self.high:
@@ -88,24 +95,53 @@ class Grid(Record):
 
     def as_raw(self, X: ArrayLike, more: int = 0) -> NDArray[Any]:
         """Convert inputs to rows of `dtype`; `more` values of a row follow these."""
-        # Inputs have the shape (n_rows, size), (n_rows, *shape) or (n_rows, rows, columns,
-        # channels). Floats are rounded to float32; a TinykernelError names an integer that does not
-        # fit.
+        # Floats are rounded to float32; a TinykernelError names an integer that does not fit.
+        return raw_values(self.in_order(X, more), self.dtype)
+
+    def in_order(self, X: ArrayLike, more: int = 0) -> NDArray[Any]:
+        """Return inputs as rows of values in their order; rows with channels first are turned.
+
+        X has the shape (n_rows, size), (n_rows, *shape), (n_rows, *axes), or (n_rows, rows,
+        columns, channels). A ShapeError says that its axes fit in no order, or in both.
+        """
         values = np.asarray(X)
+        given = values.shape[1:]
         whole = (self.rows, self.columns, self.channels)
-        shapes = ((self.size + more,),) if more else ((self.size,), self.shape, whole)
-        if values.ndim < 2 or values.shape[1:] not in shapes:
+        with_channels = {whole} | ({self.shape} if self.is_signal else set())
+        with_channels |= {self.axes} if self.channels_first else set()
+        fits = bool(given) and given in {self.shape, self.axes} | with_channels and not more
+        is_turned = given[1:] + given[:1] in with_channels and len(given) > 1 and not more
+        if given == (self.size + more,) or (fits and not (is_turned and self.channels_first)):
+            return values.reshape(len(values), -1)
+        if values.ndim < 2 or not is_turned:
             shape = f"{self.title}, then {more} beside them" if more else self.title
-            if values.shape[1:] == (self.channels, self.rows, self.columns):
+            if values.ndim > 2 and self.order.endswith("last"):
                 shape += ", channels last: np.moveaxis(X, 1, -1)"
             raise ShapeError(f"inputs: shape {values.shape}, but the model takes {shape}")
-        return raw_values(values.reshape(values.shape[0], self.size + more), self.dtype)
+        if fits and min(given[0], prod(given[1:])) > 1:
+            raise ShapeError(
+                f"inputs: shape {values.shape} may have channels first or last; the model takes "
+                "channels last: np.moveaxis(X, 1, -1).reshape(len(X), -1)"
+            )
+        return np.moveaxis(values, 1, -1).reshape(len(values), -1)
+
+    @property
+    def order(self) -> str:
+        """How the values of a row lie, in words; nothing where they have no axes."""
+        axes = " x ".join(map(str, self.axes)) + ", " if self.is_table else ""
+        if self.axes and not self.channels_first:
+            return f"{axes}the last axis innermost"
+        if self.is_table and not self.axes:
+            return ""
+        has_channels = self.axes[-1] > 1 if self.axes else self.channels > 1
+        return f"{axes}row by row" + (", channels last" if has_channels else "")
 
     @property
     def title(self) -> str:
         """Name for people."""
         if self.is_table:
-            return f"rows of {count(self.channels, 'input')}"
+            axes = f" ({' x '.join(map(str, self.axes))})" if self.axes else ""
+            return f"rows of {count(self.channels, 'input')}{axes}"
         if self.is_signal:
             return f"windows of {count(self.rows, 'sample')} of {count(self.channels, 'channel')}"
         return f"images of {' x '.join(map(str, self.shape))}"

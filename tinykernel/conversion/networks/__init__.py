@@ -1,5 +1,6 @@
 """Networks of hidden layers: perceptrons of scikit-learn, and sequences of other libraries."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,16 @@ def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
         layers, shape = _of_perceptron(model), (1, 1, len(columns.columns))
     if classes is not None and model.n_outputs_ != (len(classes) if len(classes) > 2 else 1):
         raise ConvertError("convert: a classifier of several labels a row is not supported")
-    if not any(step.bends or step.pools for step in layers):
+    if any(step.bends or step.pools for step in layers):
+        columns.finite_rows("network")
+        if columns.steps:
+            layers, shape = _of_inputs(layers, columns), (1, 1, columns.n_inputs)
+        converted = integer_network(layers, shape, columns, classes, bits)
+    else:
         (layer,) = lowered(layers, shape)
-        return linear.of_weights(layer.weights, layer.bias, classes, columns, bits)
-    columns.finite_rows("network")
-    if columns.steps:
-        layers, shape = _of_inputs(layers, columns), (1, 1, columns.n_inputs)
-    return integer_network(layers, shape, columns, classes, bits)
+        converted = linear.of_weights(layer.weights, layer.bias, classes, columns, bits)
+    axes = dict(getattr(model, "axes", {}))
+    return replace(converted, input=replace(converted.input, **axes)) if axes else converted
 
 
 def _of_perceptron(model: Any) -> list[Step]:

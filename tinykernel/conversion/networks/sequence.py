@@ -50,18 +50,49 @@ class FloatNetwork:
         if not self.layers:
             if X is None:
                 raise lacking_rows("network")
-            sizes = self._sizes or np.asarray(X).shape[1:]
-            if len(sizes) not in (1, 2, 3):
-                raise ShapeError(f"convert: X has rows of the shape {sizes}")
-            rows, columns = [*sizes[1:], 1, 1][:2]
-            self.shape = self._now = rows, columns, sizes[0]
-            self.n_features_in_ = prod(sizes)
+            self.sizes = self._sizes_of(np.shape(X)[1:])
+            rows, columns = [*self.sizes[1:], 1, 1][:2]
+            self.shape = self._now = rows, columns, self.sizes[0]
+            self.n_features_in_ = prod(self.sizes)
             self._read(self)
             if not self.layers or self.layers[-1].bends or self.layers[-1].pools:
                 raise ConvertError("convert: the network ends without weights after its last ReLU")
             if not self.is_table:
                 raise ConvertError("convert: the network ends with an image, without Linear")
             self.n_outputs_ = self._now[2]
+
+    def _sizes_of(self, given: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the lengths of the axes of a row, channels first, by those of X and of the file.
+
+        Lengths of 0 are not known.
+        """
+        wanted = tuple(self._sizes or given)
+        if len(wanted) not in (1, 2, 3):
+            raise ShapeError(f"convert: X has rows of the shape {given}")
+        if all(wanted):
+            return wanted
+        for sizes in (given, given[-1:] + given[:-1]):
+            if len(sizes) == len(wanted) and all(
+                want in (0, have) for want, have in zip(wanted, sizes, strict=True)
+            ):
+                return sizes
+        raise self._unfit(given, wanted)
+
+    @staticmethod
+    def _unfit(given: Sequence[int], wanted: Sequence[int]) -> ShapeError:
+        have, want = (" x ".join(str(size or "?") for size in sizes) for sizes in (given, wanted))
+        if len(wanted) > 1:
+            want += ", channels first"
+        return ShapeError(f"convert: rows of X have {have} values, but the network takes {want}")
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """The fields of the `Grid` of the input that say how rows of several axes lie."""
+        if len(self.sizes) < 2:
+            return {}
+        if self.shape[:2] == (1, 1) and prod(self.sizes[1:]) > 1:  # as they lie
+            return {"axes": self.sizes}
+        return {"axes": (*self.sizes[1:], self.sizes[0]), "channels_first": True}
 
     @property
     def is_table(self) -> bool:
@@ -75,6 +106,8 @@ class FloatNetwork:
             self.end = name
         elif name == "Flatten":
             self._is_flat = True
+            if not self.layers:  # the order of the values stays
+                self.shape = self._now = 1, 1, self.n_features_in_
         elif name == "Relu":
             self.add_clip(place)
         elif name not in _NOTHING:
@@ -193,15 +226,21 @@ class FloatNetwork:
         return self
 
     def rows_of(self, X: ArrayLike) -> NDArray[Any]:
-        """Return inputs with channels first as rows with channels last."""
+        """Return inputs, channels first or, if they fit so alone, last, as rows with these last."""
         values = np.asarray(X)
-        n = len(values) if values.ndim else 0
+        n, given = len(values) if values.ndim else 0, values.shape[1:]
         if not n:
             raise ShapeError("convert: X has no rows")
-        if values.ndim < 2 or values.size != n * self.n_features_in_:
-            n_columns, wanted = values.size // n, self.n_features_in_
-            raise ShapeError(f"convert: X has {n_columns} columns, but the model {wanted} inputs")
         rows, columns, channels = self.shape
+        if given != self.sizes and given == self.sizes[1:] + self.sizes[:1]:
+            values = np.moveaxis(values, -1, 1)
+        elif given != self.sizes and given != (self.n_features_in_,):
+            raise self._unfit(given, self.sizes)
+        elif len(given) < len(self.sizes) and channels > 1 and rows * columns > 1:
+            raise ShapeError(
+                f"convert: X is flat, so that its channels may be first or last; give {channels} "
+                "channels by an axis of their own, the first behind the rows"
+            )
         by_place = values.reshape(n, channels, rows, columns).transpose(0, 2, 3, 1)
         return np.asarray(by_place.reshape(n, -1))
 

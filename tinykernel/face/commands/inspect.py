@@ -166,7 +166,9 @@ def convert_command(
 
     with showing_progress(False):
         foreign = read_model(model)
-        rows = None if data is None else load_inputs(find_data(data), input_names(foreign))
+        rows, has_axes = None, hasattr(foreign, "rows_of")
+        if data is not None:
+            rows = load_inputs(find_data(data), input_names(foreign), keep_axes=has_axes)
         task = foreign.usual_task(rows) if hasattr(foreign, "usual_task") else None
         converted = convert(foreign, rows, max_change=max_change, budget=budget, task=task)
     save(converted, output, {"converted": model.name})
