@@ -209,10 +209,10 @@ def test_rounded_weights_are_never_worse_than_the_nearest(seed, n, most):
             r"module 1 \(Hardtanh\) clips at -1 and 1",
         ),
         ([conv(drawn(4, 1, 16, 16)), pool("MaxPool", 2), MEAN], r"1 \(MaxPool2d\) takes values of"),
-        ([conv(drawn(4, 1, 3, 3), dilation=(2, 2))], "with these options"),
+        ([conv(drawn(4, 1, 3, 3), dilation=(2, 2))], r"with dilation=\(2, 2\)"),
         (
             [conv(drawn(4, 1, 3, 3)), module("AvgPool2d", **SIDE_BY_SIDE, divisor_override=1)],
-            "with these options",
+            "with divisor_override=1",
         ),
         ([conv(drawn(4, 1, 3, 3)), RELU], "ends with an image|without weights"),
         (

@@ -1,6 +1,5 @@
 """`convert`: a model of another library as an integer model, and what that changed."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -275,7 +274,7 @@ def _opened(model: Any, task: str | None, X: ArrayLike | None) -> Any:
         raise OptionError(f'task: {task!r} is not "classes" or "values"')
     if isinstance(model, str | Path):
         model = read_model(Path(model))
-    elif _library(model) == "torch" and isinstance(model, Iterable):
+    elif _library(model) == "torch" and type(model).__name__ == "Sequential":
         model = import_module("tinykernel.conversion.networks.torch").of_torch(model)
     return model.ready(X, task) if hasattr(model, "ready") else model
 

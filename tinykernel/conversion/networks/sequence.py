@@ -13,8 +13,9 @@ from tinykernel.conversion.columns import lacking_rows
 from tinykernel.conversion.networks.windows import Shape, Step, Window
 
 _NOTHING = ("Identity", "Dropout", "Dropout1d", "Dropout2d", "Cast")
-_ENDS = ("Softmax", "LogSoftmax", "Sigmoid", "ArgMax")
+ENDS = ("Softmax", "LogSoftmax", "Sigmoid", "ArgMax")
 _AT_ONCE = 1 << 20  # values
+_ASKED = 4  # rows that the library computes as well
 
 
 class FloatNetwork:
@@ -26,9 +27,12 @@ class FloatNetwork:
     """
 
     def __init__(
-        self, read: Callable[["FloatNetwork"], None], sizes: Sequence[int] | None = None
+        self,
+        read: Callable[["FloatNetwork"], None],
+        sizes: Sequence[int] | None = None,
+        answers: Callable[[NDArray[Any]], tuple[NDArray[Any], float]] | None = None,
     ) -> None:
-        self._read, self._sizes = read, sizes
+        self._read, self._sizes, self._answers = read, sizes, answers
         self.layers: list[Step] = []
         self.shape: Shape  # of a row
         self._now: Shape  # after the layers so far
@@ -44,7 +48,7 @@ class FloatNetwork:
     def usual_task(self, X: ArrayLike | None) -> str | None:
         """Return "classes" if nothing says what several outputs are, else None."""
         self._open(X)
-        return "classes" if self.n_outputs_ > 1 and not self.end else None
+        return "classes" if self._is_open else None
 
     def _open(self, X: ArrayLike | None) -> None:
         if not self.layers:
@@ -60,6 +64,7 @@ class FloatNetwork:
             if not self.is_table:
                 raise ConvertError("convert: the network ends with an image, without Linear")
             self.n_outputs_ = self._now[2]
+            self._check_answers(np.asarray(X))
 
     def _sizes_of(self, given: tuple[int, ...]) -> tuple[int, ...]:
         """Return the lengths of the axes of a row, channels first, by those of X and of the file.
@@ -80,10 +85,38 @@ class FloatNetwork:
 
     @staticmethod
     def _unfit(given: Sequence[int], wanted: Sequence[int]) -> ShapeError:
+        if len(wanted) == 1:
+            n_columns = prod(given)
+            return ShapeError(
+                f"convert: X has {n_columns} columns, but the model {wanted[0]} inputs"
+            )
         have, want = (" x ".join(str(size or "?") for size in sizes) for sizes in (given, wanted))
-        if len(wanted) > 1:
-            want += ", channels first"
-        return ShapeError(f"convert: rows of X have {have} values, but the network takes {want}")
+        return ShapeError(
+            f"convert: rows of X have {have} values, but the network takes {want}, channels first"
+        )
+
+    def _check_answers(self, X: NDArray[Any]) -> None:
+        """Compare a few rows with what the library computes of them, where it can be asked."""
+        if self._answers is None or not len(X):
+            return
+        rows = self.rows_of(X[np.linspace(0, len(X) - 1, min(len(X), _ASKED)).astype(int)])
+        if not np.all(np.isfinite(rows)):  # refused later, with its reason
+            return
+        rows = rows.reshape(-1, *self.shape).transpose(0, 3, 1, 2).reshape(-1, *self.sizes)
+        try:
+            theirs, eps = self._answers(rows)
+        except Exception as error:  # each library has errors of its own
+            line = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+            raise ConvertError(
+                f"convert: the library cannot run the network on X: {line}"
+            ) from None
+        ours, theirs = self._values(self.rows_of(rows)), np.reshape(theirs, (len(rows), -1))
+        limit = 4 * np.sqrt(eps) * max(1e-30, float(np.abs(theirs).max()))
+        if ours.shape != theirs.shape or not float(np.abs(ours - theirs).max()) <= limit:
+            raise ConvertError(
+                "convert: the library computes other values of X than the layers that were read; "
+                "something in the network is not read, and nothing is converted"
+            )
 
     @property
     def axes(self) -> dict[str, Any]:
@@ -95,6 +128,11 @@ class FloatNetwork:
         return {"axes": (*self.sizes[1:], self.sizes[0]), "channels_first": True}
 
     @property
+    def _is_open(self) -> bool:
+        """Whether nothing says what several outputs are: one class of them, or several at a time."""
+        return self.n_outputs_ > 1 and self.end in ("", "Sigmoid")
+
+    @property
     def is_table(self) -> bool:
         """Whether its values have no shape after the layers so far."""
         return self._now[:2] == (1, 1)
@@ -102,7 +140,7 @@ class FloatNetwork:
     def add(self, place: str, name: str) -> None:
         """Add the operation of a name of ONNX."""
         self._go_on(place)
-        if name in _ENDS:
+        if name in ENDS:
             self.end = name
         elif name == "Flatten":
             self._is_flat = True
@@ -209,7 +247,7 @@ class FloatNetwork:
         n = self.n_outputs_
         if task == "values" and self.end:
             raise OptionError(f"task: the network ends with {self.end}, so it tells classes apart")
-        if task is None and not self.end and n > 1:
+        if task is None and self._is_open:
             raise OptionError(
                 f"task: the network has {n} outputs and no softmax; in Python, say what they are: "
                 'convert(..., task="classes") or task="values"'
@@ -246,7 +284,14 @@ class FloatNetwork:
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict labels or values in floats."""
-        rows = self.rows_of(X)
+        x = self._values(self.rows_of(X))
+        if not hasattr(self, "classes_"):
+            return np.asarray(x[:, 0] if self.n_outputs_ == 1 else x)
+        place = x.argmax(axis=1) if self.n_outputs_ > 1 else (x[:, 0] > 0).astype(int)
+        return np.asarray(self.classes_[place])
+
+    def _values(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Compute the outputs of rows with channels last."""
         widest = max(step.window.kernel.size for step in self.layers) * prod(self.shape[:2])
         at_once, parts = max(1, _AT_ONCE // widest), []
         for first in range(0, len(rows), at_once):
@@ -254,17 +299,19 @@ class FloatNetwork:
             for step in self.layers:
                 x = step.of(x)
             parts.append(x.reshape(len(x), -1))
-        x = np.concatenate(parts)
-        if not hasattr(self, "classes_"):
-            return np.asarray(x[:, 0] if self.n_outputs_ == 1 else x)
-        place = x.argmax(axis=1) if self.n_outputs_ > 1 else (x[:, 0] > 0).astype(int)
-        return np.asarray(self.classes_[place])
+        return np.concatenate(parts)
 
 
-def numbers_of(tensor: Any) -> NDArray[np.float64]:
+def numbers_of(tensor: Any, place: str = "") -> NDArray[np.float64]:
     """Return the numbers of a tensor; of None, 0."""
-    values = tensor.detach().cpu().numpy() if hasattr(tensor, "detach") else tensor
-    numbers = np.asarray(0.0 if values is None else values, dtype=np.float64)
+    values = 0.0 if tensor is None else tensor
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.double().numpy() if values.is_floating_point() else values
+    numbers = np.asarray(values)
+    if numbers.dtype.kind not in "fiub":
+        raise ConvertError(f"convert: {place} holds values of type {numbers.dtype}, not floats")
+    numbers = numbers.astype(np.float64)
     if not np.all(np.isfinite(numbers)):
-        raise DataError("convert: a weight is not a finite number")
+        raise DataError(f"convert: {place} holds a number that is not finite")
     return numbers
