@@ -6,18 +6,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.base.errors import ConvertError
+from tinykernel.base.errors import ConvertError, FormatError
 from tinykernel.conversion.ensemble import Ensemble, ForeignTree
 
 KINDS = ("TreeEnsembleClassifier", "TreeEnsembleRegressor")
 _BELOW = {"BRANCH_LEQ": np.less_equal, "BRANCH_LT": np.less}
 #: Of labels and shares. Identity, Reshape and a Cast to float32 change no value.
 _BEHIND = ("ZipMap", "Cast", "Normalizer")
+#: Attributes that are read; `nodes_hitrates` are counts of rows.
+_READ = {"aggregate_function", "base_values", "classlabels_int64s", "classlabels_strings"}
+_READ |= {
+    "n_targets",
+    "name",
+    "post_transform",
+    "nodes_hitrates",
+    "nodes_missing_value_tracks_true",
+}
+_OF_NODES = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
+_OF_LEAVES = ("treeids", "nodeids", "ids", "weights")
+_READ |= {f"nodes_{name}" for name in _OF_NODES}
+_READ |= {f"{kind}_{name}" for kind in ("class", "target") for name in _OF_LEAVES}
+_MOST = 1 << 16  # inputs, classes and targets
+_NAMED = 5  # operators in a message
 
 
 def _options_of_trees(onnx: Any, graph: Any, entry: str) -> dict[str, Any]:
     """Return the attributes of the one node of trees, which reads the input as it is."""
-    same, ensembles, others = {entry}, list[dict[str, Any]](), list[str]()
+    same, ensembles, others = {entry}, list[dict[str, Any]](), dict[str, None]()
     get = onnx.helper.get_attribute_value
     for node in graph.node:
         kind, of = node.op_type, {item.name: get(item) for item in node.attribute}
@@ -27,13 +42,50 @@ def _options_of_trees(onnx: Any, graph: Any, entry: str) -> dict[str, Any]:
         elif is_same:
             same |= set(node.output) if node.input[0] in same else set()
         elif kind not in _BEHIND or not ensembles or "target_ids" in ensembles[0]:
-            others.append(kind)
+            others[kind] = None
     if others or len(ensembles) != 1:
-        names = ", ".join(kind for kind in others if kind not in KINDS)
-        raise ConvertError(f"convert: {names or 'two ensembles'} beside trees: not supported")
+        # Beside others, these are none: behind trees they change no label.
+        named = [kind for kind in others if kind not in (*KINDS, *_BEHIND)] or list(others)
+        named = [kind for kind in named if kind not in KINDS][:_NAMED]
+        listed = f"{', '.join(named)} beside trees" if named else ""
+        raise ConvertError(
+            f"convert: {listed or f'{len(ensembles)} ensembles of trees'}: not supported; convert "
+            "the fitted model itself, or let it teach: tinykernel.train(X, y, teacher=model)"
+        )
     if any(name.endswith("_as_tensor") for name in ensembles[0]):
         raise ConvertError("convert: trees of ONNX in float64 are not supported; write float32")
+    unknown = sorted(set(ensembles[0]) - _READ)
+    if unknown:
+        raise ConvertError(f"convert: trees of ONNX with {unknown[0][:40]} are not supported")
     return ensembles[0]
+
+
+def _damaged(problem: str) -> FormatError:
+    return FormatError(f"convert: damaged trees: {problem}; write the file again")
+
+
+def _check_lengths(of: dict[str, Any], prefix: str, names: tuple[str, ...]) -> None:
+    """Refuse lists of nodes or leaves that lack, or have not one length."""
+    lengths = {len(of.get(f"{prefix}_{name}", ())) for name in names}
+    if len(lengths) != 1 or not min(lengths):
+        raise _damaged(f"lists of {prefix} have the lengths {sorted(lengths)}")
+
+
+def _check_tree(tree: ForeignTree, n_inputs: int) -> None:
+    """Refuse a tree whose nodes are not those below its first one, each once."""
+    inner = tree.left >= 0
+    below = np.sort(np.concatenate([tree.left[inner], tree.right[inner]]))
+    columns = tree.column[inner]
+    if not np.array_equal(below, np.arange(1, tree.left.size)) or np.any(tree.right[inner] < 1):
+        raise _damaged("a node is not below one other node")
+    depth, level = 0, np.zeros(1, np.int64)
+    while level.size and depth <= tree.left.size:
+        level = level[inner[level]]
+        level, depth = np.concatenate([tree.left[level], tree.right[level]]), depth + 1
+    if level.size:
+        raise _damaged("nodes lie in a circle")
+    if columns.size and not 0 <= columns.min() <= columns.max() < n_inputs:
+        raise _damaged(f"a node reads another input than 0 to {n_inputs - 1}")
 
 
 class TreeFile:
@@ -41,18 +93,26 @@ class TreeFile:
 
     def __init__(self, onnx: Any, graph: Any, entry: str, n_inputs: int) -> None:
         self._of = _options_of_trees(onnx, graph, entry)
-        modes = {mode.decode() for mode in self._of["nodes_modes"]} - {"LEAF"}
+        of_leaves = "target" if "target_ids" in self._of else "class"
+        _check_lengths(self._of, "nodes", _OF_NODES)
+        _check_lengths(self._of, of_leaves, _OF_LEAVES)
+        modes = {mode.decode(errors="replace") for mode in self._of["nodes_modes"]} - {"LEAF"}
         labels = self._of.get("classlabels_strings") or self._of.get("classlabels_int64s")
         average = self._of.get("aggregate_function", b"SUM")
         if len(modes) > 1 or not modes <= set(_BELOW) or average not in (b"SUM", b"AVERAGE"):
             raise ConvertError(
-                f"convert: trees of ONNX with {', '.join(sorted(modes))} and "
-                f"{average.decode()} of leaves are not supported"
+                f"convert: trees of ONNX with {', '.join(sorted(modes)[:_NAMED])} and "
+                f"{average.decode(errors='replace')} of leaves are not supported"
             )
         after = self._of.get("post_transform", b"NONE")
-        if not labels and after != b"NONE":  # of classes, the order stays
-            raise ConvertError(f"convert: values of trees after {after.decode()} are not supported")
+        if after not in ((b"NONE", b"SOFTMAX", b"LOGISTIC") if labels else (b"NONE",)):
+            # Of classes, the order stays.
+            raise ConvertError(
+                f"convert: values of trees after {after.decode(errors='replace')} are not supported"
+            )
         self.n_features_in_ = n_inputs or 1 + max(self._of["nodes_featureids"])
+        if not 0 < self.n_features_in_ <= _MOST:
+            raise _damaged(f"{self.n_features_in_} inputs")
         self.below = _BELOW[modes.pop() if modes else "BRANCH_LEQ"]
         self.kind = "class" if labels else "target"
         if labels:
@@ -65,37 +125,51 @@ class TreeFile:
         of = {name: np.array(values) for name, values in self._of.items()}
         leaf_output, weight = of[f"{self.kind}_ids"], of[f"{self.kind}_weights"].astype(np.float64)
         n = len(self.classes_) if self.kind == "class" else int(self._of.get("n_targets", 1))
-        base = np.zeros(n)
-        base[: len(self._of.get("base_values", ()))] = self._of.get("base_values", ())
+        if not 0 < n <= _MOST or leaf_output.min() < 0 or leaf_output.max() >= n:
+            raise _damaged(f"leaves of other outputs than {n}")
+        base, given = np.zeros(n), self._of.get("base_values", ())
+        if np.isnan(of["nodes_values"].astype(np.float64)).any():
+            raise _damaged("a threshold is no number")
         # Of two classes, the scores of one are enough: of probabilities they are compared with 0.5,
         # which sums of float32 reach by ties that sums of float64 exceed.
         is_one = self.kind == "class" and n == 2 and np.ptp(leaf_output) == 0
+        if len(given) not in (0, 1 if is_one else n) or not np.isfinite([*given, *weight]).all():
+            raise _damaged(f"{len(given)} values to begin with, or leaves that are not finite")
+        base[: len(given)] = given
         if is_one:
             leaf_output = np.zeros_like(leaf_output)
             base = base[:1] - (0.5 + 1e-6 if np.all(weight >= 0) else 0.0)
         trees = []
         numbers = of["nodes_treeids"]
         for number in np.unique(numbers):
-            at, place = numbers == number, np.zeros(numbers.size, dtype=np.int64)
+            at = numbers == number
             nodes = of["nodes_nodeids"][at]
-            place = np.full(nodes.max() + 1, -1)
-            place[nodes] = np.arange(nodes.size)
+            place = dict(zip(nodes.tolist(), range(nodes.size), strict=True))
+            if len(place) != nodes.size:
+                raise _damaged(f"two nodes of tree {number} have one number")
             is_leaf = np.array([mode == b"LEAF" for mode in self._of["nodes_modes"]])[at]
             leaves = of[f"{self.kind}_treeids"] == number
             value = np.zeros((nodes.size, base.size))
-            places = place[of[f"{self.kind}_nodeids"][leaves]], leaf_output[leaves]
+            ids = of[f"{self.kind}_nodeids"][leaves].tolist()
+            if not set(ids) <= set(nodes[is_leaf].tolist()):
+                raise _damaged(f"a leaf of tree {number} is no leaf of its nodes")
+            places = [place[node] for node in ids], leaf_output[leaves]
             np.add.at(value, places, weight[leaves] / (len(np.unique(numbers)) if is_mean else 1))
             missing = of.get("nodes_missing_value_tracks_true", np.zeros(numbers.size))
-            trees.append(
-                ForeignTree(
-                    np.where(is_leaf, -1, place[of["nodes_truenodeids"][at]]),
-                    np.where(is_leaf, -1, place[of["nodes_falsenodeids"][at]]),
-                    of["nodes_featureids"][at].astype(np.int64),
-                    of["nodes_values"][at].astype(np.float64),
-                    missing[at].astype(bool) if len(missing) else np.zeros(nodes.size, bool),
-                    value,
-                )
+            left, right = (
+                np.array([place.get(node, -1) for node in of[f"nodes_{name}"][at].tolist()])
+                for name in ("truenodeids", "falsenodeids")
             )
+            tree = ForeignTree(
+                np.where(is_leaf, -1, left),
+                np.where(is_leaf, -1, right),
+                np.where(is_leaf, 0, of["nodes_featureids"][at]),
+                of["nodes_values"][at].astype(np.float64),
+                missing[at].astype(bool) if len(missing) else np.zeros(nodes.size, bool),
+                value,
+            )
+            _check_tree(tree, self.n_features_in_)
+            trees.append(tree)
         if self.kind == "class" and n == 2 and not is_one:
             base = np.diff(base)
             trees = [replace(tree, value=np.diff(tree.value)) for tree in trees]

@@ -1,6 +1,8 @@
 """ONNX files: networks of one chain of Conv, Gemm, Relu, pooling and the like, or trees."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.base.errors import ConvertError, FormatError
+from tinykernel.base.errors import ConvertError, FormatError, TinykernelError
 from tinykernel.conversion.networks.sequence import FloatNetwork, numbers_of
 from tinykernel.conversion.onnxtrees import KINDS, TreeFile
 
@@ -19,6 +21,41 @@ _SHAPES = ("Shape", "Gather", "Unsqueeze", "Concat", "Slice")
 _MAPS = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean")
 _FLOATS = ("FLOAT", "DOUBLE", "FLOAT16")
 _SUMS = ("Gemm", "MatMul", "BatchNormalization", "Add", "Sub", "Mul", "Div")
+_QUANTIZED = ("quant", "qlinear", "qgemm", "integer")  # parts of names of operators
+#: Attributes that change no answer here.
+_IDLE: tuple[str, ...] = (
+    "name",
+    "seed",
+    "saturate",
+    "round_mode",
+    "momentum",
+    "storage_order",
+    "ratio",
+    "is_test",
+)
+_IDLE += ("classlabels_strings", "classlabels_int64s", "count_include_pad", "keepdims")
+#: By operator, attributes that are read; None reads all.
+_READ: dict[str, tuple[str, ...]] = {
+    "Conv": ("group", "pads", "strides", "kernel_shape", "auto_pad", "dilations"),
+    "MaxPool": ("pads", "strides", "kernel_shape", "auto_pad", "dilations", "ceil_mode"),
+    "AveragePool": ("pads", "strides", "kernel_shape", "auto_pad", "dilations", "ceil_mode"),
+    "ReduceMean": ("axes", "noop_with_empty_axes"),
+    "Gemm": ("alpha", "beta", "transA", "transB"),
+    "BatchNormalization": ("epsilon", "training_mode", "spatial"),
+    "Softmax": ("axis",),
+    "LogSoftmax": ("axis",),
+    "ArgMax": ("axis", "select_last_index"),
+    "Flatten": ("axis",),
+    "Squeeze": ("axes",),
+    "Reshape": ("allowzero",),
+    "Clip": ("min", "max"),
+    "Cast": ("to",),
+    "Transpose": ("perm",),
+}
+#: Attributes that have to be as usual.
+_FIXED = {"auto_pad": (b"NOTSET", b"VALID"), "ceil_mode": (0,), "dilations": (1,), "transA": (0,)}
+_FIXED |= {"training_mode": (0,), "spatial": (1,), "select_last_index": (0,), "allowzero": (0,)}
+_FIXED |= {"noop_with_empty_axes": (0,)}
 
 
 @dataclass(frozen=True)
@@ -31,121 +68,317 @@ class _Node:
     options: dict[str, Any]
     is_first: bool
 
+    def refuse(self, problem: str = "is not supported") -> ConvertError:
+        """Return the error that names the node."""
+        return ConvertError(f"convert: {self.place} {problem}")
+
+
+@dataclass
+class _Reading:
+    """A graph, and what is known of its values while its nodes are read."""
+
+    onnx: Any
+    model: Any
+    entry: str
+    numbers: dict[str, NDArray[Any]] = field(default_factory=dict)
+    shapes: set[str] = field(default_factory=set)  # values that are computed of shapes
+    earlier: set[str] = field(default_factory=set)  # all other values
+    last: str = ""  # the value before the end
+    n_nodes: int = 0  # that it takes
+
+    @property
+    def version(self) -> int:
+        """The version of the operators."""
+        versions = [item.version for item in self.model.opset_import if not item.domain]
+        return max(versions, default=1)
+
+    def answers(self, X: NDArray[Any]) -> tuple[NDArray[Any], float] | None:
+        """Return what the reference of ONNX computes of rows, and the precision of float32."""
+        kinds = {node.op_type for node in self.model.graph.node}
+        if self.version < 14 and "BatchNormalization" in kinds:
+            return None  # the reference takes the statistics of its batch, which runtimes do not
+        evaluator = import_module("onnx.reference").ReferenceEvaluator
+        model = self.onnx.ModelProto()
+        model.CopyFrom(self.model)
+        del model.graph.output[:], model.graph.node[self.n_nodes :]
+        model.graph.output.add().name = self.last
+        (entry,) = (item for item in model.graph.input if item.name == self.entry)
+        dtype = self.onnx.helper.tensor_dtype_to_np_dtype(entry.type.tensor_type.elem_type)
+        run = evaluator(model).run
+        rows = [run(None, {self.entry: row[np.newaxis].astype(dtype)})[0] for row in X]
+        return np.stack(rows).astype(np.float64), float(np.finfo(np.float32).eps)
+
 
 def of_onnx(path: Path) -> FloatNetwork | TreeFile:
     """Return the network of a file, or its trees."""
     onnx = import_module("onnx")
     try:
-        graph = onnx.load(str(path)).graph
+        model = onnx.load(str(path))
     except Exception as error:  # of protobuf
-        raise FormatError(f"{path}: onnx cannot read it: {error}") from None
+        line = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise FormatError(f"{path}: onnx cannot read it: {line}") from None
+    with _readable(f"{path}: the file"):
+        return _network_of(onnx, model, path)
+
+
+def _network_of(onnx: Any, model: Any, path: Path) -> FloatNetwork | TreeFile:
+    """Return what a loaded file holds."""
+    graph = model.graph
+    if not graph.node:
+        raise FormatError(f"{path}: holds no network; it is empty, damaged or of another format")
+    for node in graph.node:
+        if any(part in node.op_type.lower() for part in _QUANTIZED):
+            raise ConvertError(
+                f"{path}: the file is quantized ({node.op_type}); convert the float file"
+            )
     constant = {item.name for item in graph.initializer}
     entries = [item for item in graph.input if item.name not in constant]
     if len(entries) != 1:
         raise ConvertError(f"{path}: has {len(entries)} inputs; one is supported")
-    sizes = [size.dim_value for size in entries[0].type.tensor_type.shape.dim[1:]]
+    sizes = [max(0, size.dim_value) for size in entries[0].type.tensor_type.shape.dim[1:]]
     if any(node.op_type in KINDS for node in graph.node):
         return TreeFile(onnx, graph, entries[0].name, sizes[0] if len(sizes) == 1 else 0)
-    read = partial(_read, onnx, graph, entries[0].name)
-    return FloatNetwork(read, sizes if sizes and all(sizes) else None)
+    reading = _Reading(onnx, model, entries[0].name)
+    return FloatNetwork(partial(_read, reading), sizes or None, reading.answers)
 
 
-def _read(onnx: Any, graph: Any, value: str, network: FloatNetwork) -> None:
-    """Add the nodes of a graph, the first of which reads `value`."""
-    to_array = import_module("onnx.numpy_helper").to_array
-    numbers = {item.name: to_array(item) for item in graph.initializer}
-    shapes = set[str]()  # values that are computed of shapes
+@contextmanager
+def _readable(place: str) -> Iterator[None]:
+    """Refuse what numpy or onnx cannot make of a damaged file."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except TinykernelError:
+        raise
+    except Exception as error:  # of numpy and onnx, many
+        raise FormatError(
+            f"{place} is damaged ({type(error).__name__}); write the file again"
+        ) from None
+
+
+def _read(reading: _Reading, network: FloatNetwork) -> None:
+    """Add the nodes of a graph, the first of which reads the input."""
+    with _readable("convert: the network"):
+        _read_nodes(reading, network)
+
+
+def _read_nodes(reading: _Reading, network: FloatNetwork) -> None:
+    """Add nodes, and check the outputs."""
+    graph = reading.model.graph
+    reading.last, reading.earlier = reading.entry, {reading.entry}
+    with _readable("convert: a weight of the file"):
+        to_array = import_module("onnx.numpy_helper").to_array
+        reading.numbers = {item.name: to_array(item) for item in graph.initializer}
     for number, node in enumerate(graph.node):
-        place = f"node {number} ({node.op_type})"
-        options = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
-        if node.op_type == "Constant":
-            (value_of,) = options.values()  # a tensor, or one or several numbers
-            is_tensor = isinstance(value_of, onnx.TensorProto)
-            numbers[node.output[0]] = to_array(value_of) if is_tensor else np.array(value_of)
-            continue
-        if node.op_type in ("Identity", "Transpose") and node.input[0] in numbers:
-            of, is_turned = numbers[node.input[0]], node.op_type == "Transpose"
-            numbers[node.output[0]] = np.transpose(of, options.get("perm")) if is_turned else of
-            continue
-        if node.op_type == "Shape" or (node.op_type in _SHAPES and shapes & set(node.input)):
-            shapes.add(node.output[0])
-            continue
-        is_share = network.end == "Sigmoid" and node.op_type in ("Sub", "Concat")
-        if network.end and (node.op_type in _LABELLING or is_share):
-            if node.op_type == "ArrayFeatureExtractor" and node.input[0] in numbers:
-                labels = numbers[node.input[0]].ravel().tolist()
-                text = [v.decode() if isinstance(v, bytes) else v for v in labels]
-                network.labels = np.array(text)
-            continue
-        if [name for name in node.input if name and name not in {*numbers, *shapes}] != [value]:
-            raise ConvertError(f"convert: {place} does not read the output of the node before it")
-        constants = [numbers[name] for name in node.input if name in numbers]
-        if node.op_type == "Cast" and onnx.TensorProto.DataType.Name(options["to"]) not in _FLOATS:
-            raise ConvertError(f"convert: {place} to whole numbers is not supported")
-        if node.op_type in ("Flatten", "Squeeze", "Reshape"):
-            if node.op_type == "Reshape" and constants and constants[0].size > 2:
-                raise ConvertError(f"convert: {place} is supported to rows of a table only")
-            network.add(place, "Flatten")
-        elif node.op_type in _MAPS or (node.op_type in _SUMS and constants):
-            arrays, is_first = list(map(numbers_of, constants)), node.input[0] == value
-            add = _add_map if node.op_type in _MAPS else _add_sums
-            add(network, _Node(place, node.op_type, arrays, options, is_first))
-        elif node.op_type == "Clip":
-            inputs = (numbers.get(name) for name in node.input[1:])
-            ends = dict(zip(("min", "max"), inputs, strict=False)) | options
-            low, top = (ends.get(end) for end in ("min", "max"))
-            network.add_clip(
-                place, float(-np.inf if low is None else low), float(np.inf if top is None else top)
-            )
-        else:
-            network.add(place, node.op_type)
-        value = node.output[0]
-    outputs = {item.name for item in graph.output}
-    if not network.end and value not in outputs:
-        raise ConvertError(f"convert: {place} gives {value!r}, which is no output of the network")
+        place = f"node {repr(node.name) if node.name else number} ({node.op_type})"
+        with _readable(f"convert: {place}"):
+            _read_node(reading, network, node, place)
+            if not network.end:
+                reading.n_nodes = number + 1
+    more = {item.name for item in graph.output} & reading.earlier - {reading.last}
+    if not network.end and reading.last not in {item.name for item in graph.output}:
+        raise ConvertError(
+            f"convert: {place} gives {reading.last!r}, which is no output of the network"
+        )
+    if more:
+        raise ConvertError(
+            f"convert: the network has several outputs, {min(more)!r} beside the last; keep one"
+        )
+
+
+def _read_node(reading: _Reading, network: FloatNetwork, node: Any, place: str) -> None:
+    """Add a node, or remember the constants, shapes or labels that it makes."""
+    get, numbers, kind = reading.onnx.helper.get_attribute_value, reading.numbers, node.op_type
+    options = {item.name: get(item) for item in node.attribute}
+    if kind == "Constant":
+        numbers[node.output[0]] = _constant(reading.onnx, options, place)
+        return
+    if node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
+        raise ConvertError(f"convert: {place} of the domain {node.domain!r} is not supported")
+    if kind in ("Identity", "Transpose") and node.input[0] in numbers:
+        of, is_turned = numbers[node.input[0]], kind == "Transpose"
+        numbers[node.output[0]] = np.transpose(of, options.get("perm")) if is_turned else of
+        return
+    if kind == "Shape" or (kind in _SHAPES and reading.shapes & set(node.input)):
+        reading.shapes.add(node.output[0])
+        return
+    is_share = network.end == "Sigmoid" and kind in ("Sub", "Concat")
+    if network.end and (kind in _LABELLING or is_share):
+        if kind == "ArgMax":
+            _check_axis(network, options.get("axis", 0), place)
+            _check_options(kind, options, place)
+        if kind == "ArrayFeatureExtractor" and node.input[0] in numbers:
+            labels = numbers[node.input[0]].ravel().tolist()
+            network.labels = np.array([v.decode() if isinstance(v, bytes) else v for v in labels])
+        return
+    _check_branch(reading, node, place)
+    constants = [numbers[name] for name in node.input if name in numbers]
+    _check_options(kind, options, place)
+    if kind in (*_MAPS, *_SUMS) and (constants or kind in _MAPS):
+        arrays = [numbers_of(array, place) for array in constants]
+        add = _add_map if kind in _MAPS else _add_sums
+        add(network, _Node(place, kind, arrays, options, node.input[0] == reading.last))
+    elif node.input[0] != reading.last:
+        raise ConvertError(f"convert: {place} is not supported")
+    else:
+        named = dict(zip(("", "min", "max"), node.input, strict=False))
+        _add_other(reading, network, _Node(place, kind, constants, options, True), named)
+    if not network.end:
+        reading.last = node.output[0]
+        reading.earlier.add(reading.last)
+
+
+def _constant(onnx: Any, options: dict[str, Any], place: str) -> NDArray[Any]:
+    """Return the tensor of a node Constant, or its numbers or texts."""
+    if len(options) != 1 or "sparse_value" in options:
+        raise ConvertError(f"convert: {place} is not supported; give one value")
+    (value,) = options.values()
+    if isinstance(value, onnx.TensorProto):
+        return np.asarray(import_module("onnx.numpy_helper").to_array(value))
+    return np.array(value)
+
+
+def _check_branch(reading: _Reading, node: Any, place: str) -> None:
+    """Refuse a node that reads anything but constants and the value of the node before it."""
+    known = {*reading.numbers, *reading.shapes}
+    read = [name for name in node.input if name and name not in known]
+    if read == [reading.last]:
+        return
+    unknown = [name for name in read if name not in reading.earlier]
+    if unknown:
+        raise ConvertError(
+            f"convert: {place} reads {unknown[0]!r}, which no node before it gives; write the "
+            "file again"
+        )
+    joins = "joins two branches, as a residual does" if len(read) > 1 else "begins a second branch"
+    raise ConvertError(
+        f"convert: {place} {joins if read else 'reads no values of the network'}; networks are "
+        "one chain of layers, each of which reads the one before it"
+    )
+
+
+def _check_options(kind: str, options: dict[str, Any], place: str) -> None:
+    """Refuse attributes that nothing reads, and values that are not supported."""
+    for name, value in options.items():
+        known = _FIXED.get(name, ())
+        is_read = name in _IDLE or name in _READ.get(kind, ())
+        values = value if isinstance(value, list | tuple) else [value]
+        if not is_read or (known and any(each not in known for each in values)):
+            text = value.decode(errors="replace") if isinstance(value, bytes) else value
+            raise ConvertError(f"convert: {place} is not supported with {name}={str(text)[:40]}")
+
+
+def _check_axis(network: FloatNetwork, axis: int, place: str) -> None:
+    """Refuse another axis than that of the channels."""
+    if not -network.rank < axis < network.rank or axis % network.rank != 1:
+        raise ConvertError(f"convert: {place} is not supported with axis={axis}, only with 1")
+
+
+def _add_other(
+    reading: _Reading, network: FloatNetwork, node: _Node, named: dict[str, str]
+) -> None:
+    """Add a node of one value; `named` are the names of its inputs."""
+    place, kind, options = node.place, node.kind, node.options
+    if kind == "Cast":
+        if reading.onnx.TensorProto.DataType.Name(options["to"]) not in _FLOATS:
+            raise node.refuse("to whole numbers is not supported")
+        return
+    if kind == "Dropout" and any(np.any(array) for array in node.constants[1:]):
+        raise node.refuse("is not supported with training_mode=1")
+    if kind == "Clip":
+        ends = {name: reading.numbers[of] for name, of in named.items() if name and of}
+        low, top = ((ends | options).get(name) for name in ("min", "max"))
+        network.add_clip(place, _number(low, -np.inf, node), _number(top, np.inf, node))
+        return
+    if kind in ("Softmax", "LogSoftmax", "ArgMax"):
+        usual = 0 if kind == "ArgMax" else 1 if reading.version < 13 else -1
+        _check_axis(network, options.get("axis", usual), place)
+    is_flat = kind in ("Flatten", "Squeeze", "Reshape")
+    if is_flat and not _is_flattening(network, node):
+        raise node.refuse("is supported to rows of a table only")
+    network.add(place, "Flatten" if is_flat else kind)
+
+
+def _number(value: Any, usual: float, node: _Node) -> float:
+    """Return one number of a constant; of None the usual one."""
+    if value is not None and np.size(value) != 1:
+        raise node.refuse("has several ends")
+    return usual if value is None else float(np.ravel(value)[0])
+
+
+def _is_flattening(network: FloatNetwork, node: _Node) -> bool:
+    """Whether a node makes a row of all values, in their order."""
+    rank, options = network.rank, node.options
+    if node.kind == "Flatten":
+        axis = options.get("axis", 1)
+        return bool(-rank < axis < rank and axis % rank == 1)
+    if node.kind == "Reshape":
+        shape = node.constants[0].ravel().tolist() if node.constants else [0, -1]
+        return len(shape) == 2 and (shape[1] == network.n_values or shape in ([0, -1], [1, -1]))
+    axes = options.get("axes", node.constants[0].ravel().tolist() if node.constants else None)
+    if axes is None:  # all of one value
+        return network.is_table and network.n_values > 1
+    return network.is_table and sorted(axis % rank for axis in axes) == list(range(2, rank))
 
 
 def _add_map(network: FloatNetwork, node: _Node) -> None:
     """Add a convolution or a pooling."""
     place, kind, constants, options = node.place, node.kind, node.constants, node.options
-    size = options.get("kernel_shape", constants[0].shape[2:] if kind == "Conv" else None)
-    sides = 2 if size is None else len(size)
-    steps, pads = (
-        list(options.get(name, n * [usual]))
-        for name, n, usual in (("strides", sides, 1), ("pads", 2 * sides, 0))
-    )
-    is_usual = options.get("auto_pad", b"NOTSET") in (b"NOTSET", b"VALID")
-    is_usual &= not options.get("ceil_mode", 0) and {*options.get("dilations", [1])} == {1}
+    rank = network.rank
+    if not node.is_first:
+        raise node.refuse()
     if kind == "ReduceMean":
         axes = options.get("axes", constants[0].astype(int).tolist() if constants else [])
-        is_usual = network.shape[1] > 1 and sorted(axis % 4 for axis in axes) == [2, 3]
-    elif kind in ("MaxPool", "AveragePool"):
-        is_usual &= steps == list(size or ()) and not any(pads)
-    if not is_usual or sides > 2:
-        raise ConvertError(f"convert: {place} is not supported with these options")
+        if network.is_table or sorted(axis % rank for axis in axes) != list(range(2, rank)):
+            raise node.refuse(f"is not supported with axes={axes}, only of all positions")
+    size = list(constants[0].shape[2:]) if kind == "Conv" else options.get("kernel_shape")
+    sides = rank - 2 if size is None else len(size)
+    if sides != rank - 2 or not 1 <= sides <= 2 or options.get("kernel_shape", size) != size:
+        raise node.refuse("takes values of another shape")
+    steps = list(options.get("strides", sides * [1]))
+    pads = list(options.get("pads", 2 * sides * [0]))
+    is_valid = options.get("auto_pad") == b"VALID" and any(pads)
+    if len(steps) != sides or len(pads) != 2 * sides or is_valid:
+        raise node.refuse(f"is not supported with strides={steps} and pads={pads}")
     if kind == "Conv":
         bias = constants[1] if len(constants) > 1 else 0.0
         network.add_convolution(place, constants[0], bias, steps, pads, options.get("group", 1))
-    else:
-        network.add_pool(place, size, kind != "MaxPool")
+        return
+    if size is not None and (steps != size or any(pads)):
+        raise node.refuse(
+            f"is not supported with strides={steps} and pads={pads}, only side by side"
+        )
+    network.add_pool(place, size, kind != "MaxPool")
+    if kind == "ReduceMean" and not options.get("keepdims", 1):
+        network.rank = 2
 
 
 def _add_sums(network: FloatNetwork, node: _Node) -> None:
     """Add a dense layer, or a gain and an offset."""
     place, kind, constants, options = node.place, node.kind, node.constants, node.options
     first, is_first = constants[0], node.is_first
-    of_rows = network.is_table or first.size == 1 or first.shape[-2:] == (1, 1)
-    if kind == "Gemm" and is_first and not options.get("transA", 0):
+    of_rows = len(constants) == 1 and _is_by_channel(first, network)
+    if kind == "Gemm" and is_first and first.ndim == 2 and network.rank == 2:
         weights = options.get("alpha", 1.0) * (first if options.get("transB", 0) else first.T)
-        bias = options.get("beta", 1.0) * constants[1] if len(constants) > 1 else 0.0
+        bias = options.get("beta", 1.0) * constants[1] if len(constants) > 1 else np.zeros(1)
+        if bias.size not in (1, len(weights)) or bias.shape[:-1] not in ((), (1,)):
+            raise node.refuse("has offsets of another shape")
         network.add_dense(place, weights, bias)
-    elif kind == "MatMul" and is_first and first.ndim == 2:
+    elif kind == "MatMul" and is_first and first.ndim == 2 and network.rank == 2:
         network.add_dense(place, first.T, 0.0)
-    elif kind == "BatchNormalization" and len(constants) == 4 and not options.get("training_mode"):
+    elif kind == "BatchNormalization" and is_first and len(constants) == 4:
         network.add_normalization(place, constants, options.get("epsilon", 1e-5))
     elif kind in ("Mul", "Div") and of_rows and (is_first or kind == "Mul"):
         network.add_line(place, first if kind == "Mul" else 1 / first, 0.0)
     elif kind in ("Add", "Sub") and of_rows and (is_first or kind == "Add"):
         network.add_line(place, 1.0, first if kind == "Add" else -first)
     else:
-        raise ConvertError(f"convert: {place} is not supported")
+        raise node.refuse()
+
+
+def _is_by_channel(array: NDArray[np.float64], network: FloatNetwork) -> bool:
+    """Whether a constant is one number, or one of each channel, for all rows and positions."""
+    if array.ndim > network.rank:
+        return False
+    shape = (1,) * (network.rank - array.ndim) + array.shape
+    return array.size == 1 or array.size == shape[1]

@@ -30,13 +30,14 @@ class FloatNetwork:
         self,
         read: Callable[["FloatNetwork"], None],
         sizes: Sequence[int] | None = None,
-        answers: Callable[[NDArray[Any]], tuple[NDArray[Any], float]] | None = None,
+        answers: Callable[[NDArray[Any]], tuple[NDArray[Any], float] | None] | None = None,
     ) -> None:
         self._read, self._sizes, self._answers = read, sizes, answers
         self.layers: list[Step] = []
         self.shape: Shape  # of a row
         self._now: Shape  # after the layers so far
         self._is_flat = False
+        self.rank: int  # of these values and the rows
         self.end = ""
         self.labels: NDArray[Any] | None = None
 
@@ -58,6 +59,7 @@ class FloatNetwork:
             rows, columns = [*self.sizes[1:], 1, 1][:2]
             self.shape = self._now = rows, columns, self.sizes[0]
             self.n_features_in_ = prod(self.sizes)
+            self.rank = len(self.sizes) + 1
             self._read(self)
             if not self.layers or self.layers[-1].bends or self.layers[-1].pools:
                 raise ConvertError("convert: the network ends without weights after its last ReLU")
@@ -104,12 +106,15 @@ class FloatNetwork:
             return
         rows = rows.reshape(-1, *self.shape).transpose(0, 3, 1, 2).reshape(-1, *self.sizes)
         try:
-            theirs, eps = self._answers(rows)
+            answers = self._answers(rows)
         except Exception as error:  # each library has errors of its own
             line = f"{type(error).__name__}: {error}".splitlines()[0][:200]
             raise ConvertError(
                 f"convert: the library cannot run the network on X: {line}"
             ) from None
+        if answers is None:
+            return
+        theirs, eps = answers
         ours, theirs = self._values(self.rows_of(rows)), np.reshape(theirs, (len(rows), -1))
         limit = 4 * np.sqrt(eps) * max(1e-30, float(np.abs(theirs).max()))
         if ours.shape != theirs.shape or not float(np.abs(ours - theirs).max()) <= limit:
@@ -129,8 +134,13 @@ class FloatNetwork:
 
     @property
     def _is_open(self) -> bool:
-        """Whether nothing says what several outputs are: one class of them, or several at a time."""
+        """Whether nothing says what several outputs are: of sigmoids several may be at a time."""
         return self.n_outputs_ > 1 and self.end in ("", "Sigmoid")
+
+    @property
+    def n_values(self) -> int:
+        """Number of values of a row after the layers so far."""
+        return prod(self._now)
 
     @property
     def is_table(self) -> bool:
@@ -143,7 +153,7 @@ class FloatNetwork:
         if name in ENDS:
             self.end = name
         elif name == "Flatten":
-            self._is_flat = True
+            self._is_flat, self.rank = True, 2
             if not self.layers:  # the order of the values stays
                 self.shape = self._now = 1, 1, self.n_features_in_
         elif name == "Relu":
@@ -173,15 +183,17 @@ class FloatNetwork:
         self._go_on(place)
         if self._is_flat and not self.is_table:
             raise ConvertError(f"convert: {place} behind Flatten is not supported")
+        if not (np.all(np.isfinite(window.kernel)) and np.all(np.isfinite(window.bias))):
+            raise DataError(f"convert: {place} makes weights that are not finite")
         step = Step(place, window)
         self._now, last = step.gives(self._now), self.layers[-1] if self.layers else None
         joined = None
         if last is not None and not last.bends and not last.pools:
             joined = last.window.joined(window)
-        if joined is None:
+        if joined is None or last is None:
             self.layers.append(step)
-        else:
-            self.layers[-1] = Step(place, joined)
+        else:  # of the layer that has the sums
+            self.layers[-1] = Step(place if last.window.gains is not None else last.place, joined)
 
     def add_dense(self, place: str, weights: NDArray[np.float64], bias: ArrayLike) -> None:
         """Add sums of all values, in the order of channels first."""
@@ -220,6 +232,11 @@ class FloatNetwork:
         if len(steps) == 1:
             kernel, steps, around = kernel[..., None], (*steps, 1), (around[0], 0, around[1], 0)
         n, of_group = kernel.shape[:2]
+        is_whole = of_group * groups == self._now[2] and n and n % groups == 0
+        if kernel.ndim != 4 or not is_whole or np.size(bias) not in (1, n):
+            raise ConvertError(f"convert: {place} takes values of another shape")
+        if min(*steps, *kernel.shape) < 1 or min(around) < 0:
+            raise ConvertError(f"convert: {place} has no kernel, a stride of 0 or pads below 0")
         full = np.zeros((n, *kernel.shape[2:], of_group * groups))
         for o in range(n):
             first = o * groups // n * of_group
@@ -233,14 +250,16 @@ class FloatNetwork:
         self._go_on(place)
         rows, columns, n = self._now
         high, wide = (rows, columns) if size is None else [*size, 1][:2]
+        if not (1 <= high <= rows and 1 <= wide <= columns) or (
+            self._is_flat and not self.is_table
+        ):
+            raise ConvertError(f"convert: {place} takes values of another shape")
         if is_mean:
             self.add_window(place, Window.line(np.ones(n), np.zeros(n), (high, wide)))
             return
-        if high > rows or wide > columns:
-            raise ConvertError(f"convert: {place} takes values of another shape")
         if not self.layers or self.layers[-1].pools:
             self.layers.append(Step(place, Window.line(np.ones(n), np.zeros(n))))
-        self.layers[-1] = replace(self.layers[-1], pool=(high, wide))
+        self.layers[-1] = replace(self.layers[-1], pool=(high, wide), pooled_by=place)
         self._now = rows // high, columns // wide, n
 
     def _for_task(self, task: str | None) -> "FloatNetwork":

@@ -127,8 +127,8 @@ def _add_map(network: FloatNetwork, place: str, kind: str, module: Any, sides: i
             raise ConvertError(
                 f"convert: {place} is not supported with padding='same'; give numbers"
             )
-        parts = *_numbers(module, place, "weight", "bias"), by_side("stride")
-        network.add_convolution(place, *parts, around * 2, module.groups)
+        kernel, bias = _numbers(module, place, "weight", "bias")
+        network.add_convolution(place, kernel, bias, by_side("stride"), around * 2, module.groups)
         return
     if kind != "AdaptiveAvgPool" and by_side("stride") != by_side("kernel_size"):
         raise ConvertError(

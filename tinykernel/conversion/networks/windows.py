@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError
+from tinykernel.pieces.grid import LARGEST
 
 #: Rows, columns and channels; of a table 1, 1 and its values.
 Shape = tuple[int, int, int]
@@ -84,7 +85,8 @@ class Window:
         above, before, below, behind = self.around
         rows = shape[0] + above + below - self.size[0]
         columns = shape[1] + before + behind - self.size[1]
-        if self.kernel.shape[3] != shape[2] or min(rows, columns) < 0:
+        n_padded = (rows + self.size[0]) * (columns + self.size[1]) * shape[2]
+        if self.kernel.shape[3] != shape[2] or min(rows, columns) < 0 or n_padded > LARGEST:
             raise ConvertError("takes values of another shape")
         return rows // self.steps[0] + 1, columns // self.steps[1] + 1, len(self.kernel)
 
@@ -131,6 +133,7 @@ class Step:
     top: float = np.inf
     pool: tuple[int, int] = (1, 1)  # rows and columns of patches side by side
     averages: bool = False  # whether their means follow, not the largest values
+    pooled_by: str = ""  # the place of what does that
 
     @property
     def pools(self) -> bool:
@@ -169,9 +172,11 @@ def lowered(steps: list[Step], shape: Shape) -> list[Affine]:
         n = prod(shape)
         if step.pools or (step.bends and n > _MOST_UNITS) or n * prod(before) > _MOST_PRODUCTS:
             sizes = " of ".join(" x ".join(map(str, size)) for size in (shape, before))
+            pooled = f", with {step.pooled_by} behind it," if step.pools else ""
+            hint = "; use strides in place of pooling" if step.pools and before[1] == 1 else ""
             raise ConvertError(
-                f"convert: {step.place} makes {sizes} values, and no stage does that here; see "
-                "'Images and signals' in docs/convert.md"
+                f"convert: {step.place}{pooled} makes {sizes} values, and no stage does that here"
+                f"{hint}; see 'Images and signals' in docs/convert.md"
             )
         affine = step.window.affine(before)
         sums = affine if sums is None else affine.after(sums)
