@@ -226,3 +226,14 @@ def test_what_no_stage_does_is_named_with_its_place(modules, message):
     """One line says which module it is."""
     with pytest.raises(ConvertError, match=message):
         convert(sequential(*modules), IMAGES[:50], task="classes")
+
+
+def test_a_pooled_signal_names_its_convolution():
+    """The commonest network of motion: BatchNorm1d was named, which is part of the Conv1d."""
+    norm = normalized(ONES, SOME, 0 * ONES, ONES)
+    layers = [conv(drawn(8, 3, 5), sides=1), norm, RELU, pool("MaxPool", 2, 1), FLATTEN]
+    network = sequential(*layers, linear(drawn(3, 8 * 62)))
+    X = np.random.default_rng(0).normal(size=(9, 3, 128)).astype(np.float32)
+    words = r"module 0 \(Conv1d\), with module 3 \(MaxPool1d\) behind it, .* strides in place of"
+    with pytest.raises(ConvertError, match=words):
+        convert(network, X, task="classes")

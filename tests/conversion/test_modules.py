@@ -102,7 +102,9 @@ def test_what_is_read_is_what_pytorch_computes(seed):
     nn, rng = torch.nn, np.random.default_rng(seed)
     torch.manual_seed(seed)
     modules = [nn.Conv2d(2, 4, 3, padding=1, groups=1 + seed % 2), nn.BatchNorm2d(4), nn.ReLU6()]
-    modules += [nn.MaxPool2d(2), nn.Conv2d(4, 6, (1, 3), stride=(1, 2), bias=False), nn.ReLU()]
+    modules += [nn.MaxPool2d(2)]
+    modules += [nn.Conv2d(4, 6, (1, 3), stride=(1, 2), bias=False, padding="valid")]
+    modules += [nn.ReLU()]
     modules += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 3), nn.Softmax(dim=-1)]
     network = nn.Sequential(nn.Sequential(*modules[:3]), *modules[3:])
     rows = torch.tensor(rng.normal(size=(20, 2, 8, 8)), dtype=torch.float32)
@@ -110,6 +112,9 @@ def test_what_is_read_is_what_pytorch_computes(seed):
     network.eval()
     expected = network(rows).argmax(dim=1).numpy()
     assert np.array_equal(of_torch(network).ready(rows.numpy(), None).predict(rows), expected)
+    for dtype in (torch.float64, torch.bfloat16, torch.float16):
+        of_torch(network.to(dtype)).ready(rows.numpy(), None)
+    network.float()
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
         patch.setattr(nn.ReLU6, "forward", lambda self, x: x)

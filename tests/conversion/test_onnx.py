@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cli.tools import failed, succeeded
 from tests.conversion.test_onnxtrees import attributes
 from tests.refusals import refused
 from tinykernel.base.errors import ConvertError, FormatError, TinykernelError
@@ -30,6 +31,7 @@ SMALL = {
 CONV = node("Conv", ["x", "k", "b"], ["v"], name="/0/Conv")
 NORM = node("BatchNormalization", ["v", "g", "g", "g", "g"], ["n"])
 POOL = node("GlobalAveragePool", ["r"], ["p"])
+SIDE_BY_SIDE = {"kernel_shape": [4, 4], "strides": [4, 4]}
 ROWS = node("Reshape", ["p", "shape"], ["f"])
 CHAIN = [CONV, NORM, node("Relu", ["n"], ["r"]), POOL, ROWS, node("Gemm", ["f", "w", "c"], ["y"])]
 
@@ -100,6 +102,7 @@ def test_what_changes_an_answer_is_refused(nodes, words, tmp_path):
         _changed(0, node("Conv", ["x", "k"], ["v"], auto_pad="VALID", kernel_shape=[3, 3])),
         _changed(0, node("Conv", ["x", "k", "b"], ["v"], pads=[0, 1, 2, 0], strides=[2, 1])),
         _changed(3, node("ReduceMean", ["r"], ["f"], axes=[-1, 2], keepdims=0))[:4] + CHAIN[5:],
+        _changed(3, node("MaxPool", ["r"], ["p"], **SIDE_BY_SIDE, storage_order=1)),
         _changed(4, node("Squeeze", ["p"], ["f"], axes=[2, 3])),
         _changed(4, node("Flatten", ["p"], ["f"], axis=-3)),
         _changed(5, node("Gemm", [*"fwc"], ["y"], alpha=0.5, beta=-2.0)),
@@ -116,6 +119,27 @@ def test_what_is_read_is_what_the_reference_computes(change, tmp_path):
     network = of_onnx(file).ready(X, "values")
     expected = onnx.reference.ReferenceEvaluator(str(file)).run(None, {"x": X})[0]
     np.testing.assert_allclose(network.predict(X), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_second_output_is_refused(tmp_path):
+    """The file does not say which one is meant."""
+    file = _file(CHAIN, tmp_path)
+    model = onnx.load(file)
+    model.graph.output.append(info("r", onnx.TensorProto.FLOAT, None))
+    onnx.save(model, file)
+    refused(ConvertError, convert, file, X, task="classes", match="several outputs, 'r' beside")
+
+
+def test_the_command_turns_rows_with_channels_last(tmp_path):
+    """They were read as if channels came first; flat ones still do not say what they are."""
+    file = _file(CHAIN, tmp_path)
+    for name, rows in (("first", X), ("last", np.moveaxis(X, 1, -1)), ("flat", X.reshape(12, -1))):
+        np.savez(tmp_path / f"{name}.npz", X=rows)
+    line = ("convert", file, "--max-change", "1", "--data")
+    for name in ("first", "last"):
+        succeeded(*line, tmp_path / f"{name}.npz", "-o", tmp_path / f"{name}.tkm")
+    assert (tmp_path / "first.tkm").read_bytes() == (tmp_path / "last.tkm").read_bytes()
+    assert "X is flat" in failed(*line, tmp_path / "flat.npz", "-o", tmp_path / "flat.tkm")
 
 
 def test_values_that_the_reference_does_not_compute_are_refused(tmp_path, monkeypatch):
@@ -136,6 +160,8 @@ def test_files_that_are_no_network_say_so(tmp_path):
     tree |= {f"target_{name}": [0] for name in ("treeids", "nodeids", "ids")}
     tree |= {"nodes_values": [0.0], "target_weights": [1.0], "domain": "ai.onnx.ml"}
     kinds = ["Exp", "Neg", "Abs", "Sin", "Cos", "Tan", "Log"]
+    least = node("TreeEnsembleRegressor", ["x"], ["y"], **tree, aggregate_function="MIN")
+    refused(ConvertError, convert, _file([least], tmp_path, [4]), match="MIN of leaves")
     nodes = [node("TreeEnsembleRegressor", ["x"], [f"t{i}"], **tree) for i in range(60)]
     nodes += [node(kinds[i % 7], [f"t{i}"], [f"e{i}"]) for i in range(60)]
     nodes += [node("Cast", ["e0"], ["y"], to=1)]
