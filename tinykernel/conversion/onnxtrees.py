@@ -127,15 +127,15 @@ class TreeFile:
         n = len(self.classes_) if self.kind == "class" else int(self._of.get("n_targets", 1))
         if not 0 < n <= _MOST or leaf_output.min() < 0 or leaf_output.max() >= n:
             raise _damaged(f"leaves of other outputs than {n}")
-        base, given = np.zeros(n), self._of.get("base_values", ())
+        base, start = np.zeros(n), self._of.get("base_values", ())
         if np.isnan(of["nodes_values"].astype(np.float64)).any():
             raise _damaged("a threshold is no number")
         # Of two classes, the scores of one are enough: of probabilities they are compared with 0.5,
         # which sums of float32 reach by ties that sums of float64 exceed.
         is_one = self.kind == "class" and n == 2 and np.ptp(leaf_output) == 0
-        if len(given) not in (0, 1 if is_one else n) or not np.isfinite([*given, *weight]).all():
-            raise _damaged(f"{len(given)} values to begin with, or leaves that are not finite")
-        base[: len(given)] = given
+        if len(start) not in (0, 1 if is_one else n) or not np.isfinite([*start, *weight]).all():
+            raise _damaged(f"{len(start)} values to begin with, or leaves that are not finite")
+        base[: len(start)] = start
         if is_one:
             leaf_output = np.zeros_like(leaf_output)
             base = base[:1] - (0.5 + 1e-6 if np.all(weight >= 0) else 0.0)

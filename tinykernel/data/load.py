@@ -224,16 +224,19 @@ def load_rows(
     return replace(rows.at(test), part=which)
 
 
-def load_inputs(file: Path, names: Sequence[str] = (), *, keep_axes: bool = False) -> NDArray[Any]:
-    """Load the inputs of a file with or without labels, of its training part if it has two.
+def load_inputs(file: Path, model: Any) -> NDArray[Any]:
+    """Load the inputs of a file for a model of another library, of its training part if it has two.
 
-    If a table has columns of all `names`, it is these, in their order. Missing values stay NaN.
-    Rows of arrays are flat unless `keep_axes` is set.
+    If a table has columns of all names of its inputs, it is these, in their order. Missing values
+    stay NaN. Rows of arrays are flat but for networks, which know axes.
     """
+    from tinykernel.conversion.files import input_names
+
+    names = input_names(model)
     parts = read_parts(file, _ALL, labels_needed=False, keep_all=True)
     whole = parts.train or parts.any_part
     part = faults.checked_part(whole, gaps=True)
-    if keep_axes and whole.X.ndim > 2:
+    if hasattr(model, "rows_of") and whole.X.ndim > 2:
         return np.asarray(part.X.reshape(whole.X.shape))
     columns = part.columns or ()
     if not names or not set(names) <= set(columns):

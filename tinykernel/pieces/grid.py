@@ -105,20 +105,20 @@ class Grid(Record):
         columns, channels). A ShapeError says that its axes fit in no order, or in both.
         """
         values = np.asarray(X)
-        given = values.shape[1:]
+        lengths = values.shape[1:]
         whole = (self.rows, self.columns, self.channels)
         with_channels = {whole} | ({self.shape} if self.is_signal else set())
         with_channels |= {self.axes} if self.channels_first else set()
-        fits = bool(given) and given in {self.shape, self.axes} | with_channels and not more
-        is_turned = given[1:] + given[:1] in with_channels and len(given) > 1 and not more
-        if given == (self.size + more,) or (fits and not (is_turned and self.channels_first)):
+        fits = bool(lengths) and lengths in {self.shape, self.axes} | with_channels and not more
+        is_turned = lengths[1:] + lengths[:1] in with_channels and len(lengths) > 1 and not more
+        if lengths == (self.size + more,) or (fits and not (is_turned and self.channels_first)):
             return values.reshape(len(values), -1)
         if values.ndim < 2 or not is_turned:
             shape = f"{self.title}, then {more} beside them" if more else self.title
             if values.ndim > 2 and self.order.endswith("last"):
                 shape += ", channels last: np.moveaxis(X, 1, -1)"
             raise ShapeError(f"inputs: shape {values.shape}, but the model takes {shape}")
-        if fits and min(given[0], prod(given[1:])) > 1:
+        if fits and min(lengths[0], prod(lengths[1:])) > 1:
             raise ShapeError(
                 f"inputs: shape {values.shape} may have channels first or last; the model takes "
                 "channels last: np.moveaxis(X, 1, -1).reshape(len(X), -1)"

@@ -240,8 +240,8 @@ def _constant(onnx: Any, options: dict[str, Any], place: str) -> NDArray[Any]:
 
 def _check_branch(reading: _Reading, node: Any, place: str) -> None:
     """Refuse a node that reads anything but constants and the value of the node before it."""
-    known = {*reading.numbers, *reading.shapes}
-    read = [name for name in node.input if name and name not in known]
+    constant = {*reading.numbers, *reading.shapes}
+    read = [name for name in node.input if name and name not in constant]
     if read == [reading.last]:
         return
     unknown = [name for name in read if name not in reading.earlier]
@@ -260,10 +260,10 @@ def _check_branch(reading: _Reading, node: Any, place: str) -> None:
 def _check_options(kind: str, options: dict[str, Any], place: str) -> None:
     """Refuse attributes that nothing reads, and values that are not supported."""
     for name, value in options.items():
-        known = _FIXED.get(name, ())
+        allowed = _FIXED.get(name, ())
         is_read = name in _IDLE or name in _READ.get(kind, ())
         values = value if isinstance(value, list | tuple) else [value]
-        if not is_read or (known and any(each not in known for each in values)):
+        if not is_read or (allowed and any(item not in allowed for item in values)):
             text = value.decode(errors="replace") if isinstance(value, bytes) else value
             raise ConvertError(f"convert: {place} is not supported with {name}={str(text)[:40]}")
 

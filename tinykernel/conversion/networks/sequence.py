@@ -68,31 +68,31 @@ class FloatNetwork:
             self.n_outputs_ = self._now[2]
             self._check_answers(np.asarray(X))
 
-    def _sizes_of(self, given: tuple[int, ...]) -> tuple[int, ...]:
+    def _sizes_of(self, lengths: tuple[int, ...]) -> tuple[int, ...]:
         """Return the lengths of the axes of a row, channels first, by those of X and of the file.
 
         Lengths of 0 are not known.
         """
-        wanted = tuple(self._sizes or given)
+        wanted = tuple(self._sizes or lengths)
         if len(wanted) not in (1, 2, 3):
-            raise ShapeError(f"convert: X has rows of the shape {given}")
+            raise ShapeError(f"convert: X has rows of the shape {lengths}")
         if all(wanted):
             return wanted
-        for sizes in (given, given[-1:] + given[:-1]):
+        for sizes in (lengths, lengths[-1:] + lengths[:-1]):
             if len(sizes) == len(wanted) and all(
                 want in (0, have) for want, have in zip(wanted, sizes, strict=True)
             ):
                 return sizes
-        raise self._unfit(given, wanted)
+        raise self._unfit(lengths, wanted)
 
     @staticmethod
-    def _unfit(given: Sequence[int], wanted: Sequence[int]) -> ShapeError:
+    def _unfit(lengths: Sequence[int], wanted: Sequence[int]) -> ShapeError:
         if len(wanted) == 1:
-            n_columns = prod(given)
+            n_columns = prod(lengths)
             return ShapeError(
                 f"convert: X has {n_columns} columns, but the model {wanted[0]} inputs"
             )
-        have, want = (" x ".join(str(size or "?") for size in sizes) for sizes in (given, wanted))
+        have, want = (" x ".join(str(size or "?") for size in sizes) for sizes in (lengths, wanted))
         return ShapeError(
             f"convert: rows of X have {have} values, but the network takes {want}, channels first"
         )
@@ -285,15 +285,15 @@ class FloatNetwork:
     def rows_of(self, X: ArrayLike) -> NDArray[Any]:
         """Return inputs, channels first or, if they fit so alone, last, as rows with these last."""
         values = np.asarray(X)
-        n, given = len(values) if values.ndim else 0, values.shape[1:]
+        n, lengths = len(values) if values.ndim else 0, values.shape[1:]
         if not n:
             raise ShapeError("convert: X has no rows")
         rows, columns, channels = self.shape
-        if given != self.sizes and given == self.sizes[1:] + self.sizes[:1]:
+        if lengths != self.sizes and lengths == self.sizes[1:] + self.sizes[:1]:
             values = np.moveaxis(values, -1, 1)
-        elif given != self.sizes and given != (self.n_features_in_,):
-            raise self._unfit(given, self.sizes)
-        elif len(given) < len(self.sizes) and channels > 1 and rows * columns > 1:
+        elif lengths != self.sizes and lengths != (self.n_features_in_,):
+            raise self._unfit(lengths, self.sizes)
+        elif len(lengths) < len(self.sizes) and channels > 1 and rows * columns > 1:
             raise ShapeError(
                 f"convert: X is flat, so that its channels may be first or last; give {channels} "
                 "channels by an axis of their own, the first behind the rows"

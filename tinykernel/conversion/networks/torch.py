@@ -86,14 +86,14 @@ def _read(model: Any, network: FloatNetwork, within: str = "") -> None:
 
 def _check_calls(module: Any, place: str) -> None:
     """Refuse a module that does more, or something else, than its class of PyTorch."""
-    found = [name for hooks, name in _HOOKS.items() if getattr(module, hooks, None)]
+    reasons = [name for hooks, name in _HOOKS.items() if getattr(module, hooks, None)]
     if "forward" in getattr(module, "__dict__", {}):
-        found.append("has a forward of its own")
+        reasons.append("has a forward of its own")
     if not type(module).__module__.startswith("torch.nn.modules"):
-        found.append(f"is of {type(module).__module__}, not of torch.nn")
-    if found:
+        reasons.append(f"is of {type(module).__module__}, not of torch.nn")
+    if reasons:
         raise ConvertError(
-            f"convert: {place} {found[0]}, which may change its values; remove it (a norm or "
+            f"convert: {place} {reasons[0]}, which may change its values; remove it (a norm or "
             "parametrization of weights by its remove function), or write a file with "
             "torch.onnx.export"
         )
@@ -101,11 +101,11 @@ def _check_calls(module: Any, place: str) -> None:
 
 def _check_member(module: Any, place: str, member: str, usual: Any) -> None:
     """Refuse a member that has not its usual value; tuples list several such values."""
-    known = usual if isinstance(usual, tuple) else (usual,)
-    value = getattr(module, member, known[0])
-    each = value if isinstance(value, tuple | list) else (value,)
-    if any(one not in known for one in each):
-        hint = "call eval() of the network" if member == "training" else f"only with {known[0]}"
+    allowed = usual if isinstance(usual, tuple) else (usual,)
+    value = getattr(module, member, allowed[0])
+    values = value if isinstance(value, tuple | list) else (value,)
+    if any(item not in allowed for item in values):
+        hint = "call eval() of the network" if member == "training" else f"only with {allowed[0]}"
         raise ConvertError(f"convert: {place} is not supported with {member}={value}; {hint}")
 
 

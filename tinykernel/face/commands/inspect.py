@@ -159,16 +159,14 @@ def convert_command(
     Trees stay exact. All others need --data for the ranges of their inputs, budgets for labels.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES, inputs=[model])
-    from tinykernel.conversion.files import input_names, read_model
+    from tinykernel.conversion.files import read_model
     from tinykernel.conversion.models import change_of, convert
     from tinykernel.data.load import load_inputs
     from tinykernel.model.file import save
 
     with showing_progress(False):
         foreign = read_model(model)
-        rows, has_axes = None, hasattr(foreign, "rows_of")
-        if data is not None:
-            rows = load_inputs(find_data(data), input_names(foreign), keep_axes=has_axes)
+        rows = None if data is None else load_inputs(find_data(data), foreign)
         task = foreign.usual_task(rows) if hasattr(foreign, "usual_task") else None
         converted = convert(foreign, rows, max_change=max_change, budget=budget, task=task)
     save(converted, output, {"converted": model.name})
