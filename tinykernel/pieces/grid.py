@@ -112,7 +112,7 @@ class Grid(Record):
         fits = bool(lengths) and lengths in {self.shape, self.axes} | with_channels and not more
         is_turned = lengths[1:] + lengths[:1] in with_channels and len(lengths) > 1 and not more
         if lengths == (self.size + more,) or (fits and not (is_turned and self.channels_first)):
-            return values.reshape(len(values), -1)
+            return values.reshape(len(values), self.size + more)
         if values.ndim < 2 or not is_turned:
             shape = f"{self.title}, then {more} beside them" if more else self.title
             if values.ndim > 2 and self.order.endswith("last"):
@@ -123,7 +123,7 @@ class Grid(Record):
                 f"inputs: shape {values.shape} may have channels first or last; the model takes "
                 "channels last: np.moveaxis(X, 1, -1).reshape(len(X), -1)"
             )
-        return np.moveaxis(values, 1, -1).reshape(len(values), -1)
+        return np.moveaxis(values, 1, -1).reshape(len(values), self.size)
 
     @property
     def order(self) -> str:
