@@ -69,11 +69,13 @@ def coded_rows(
     names: Sequence[str] | None = None,
     *,
     is_table: bool = True,
+    may_lack: bool = False,
 ) -> tuple[Any, Coding | None]:
     """Return rows of numbers and their coding; arrays that lack no value stay as they are."""
     # Text, categories, dates and missing values become numbers as in a file, or by the `coding` of
     # an earlier training; text that differs in nearly every row is refused. The columns of arrays
-    # have `names`, else numbers; an array that is no table stays as it is.
+    # have `names`, else numbers; an array that is no table stays as it is. With `may_lack` missing
+    # values that have no number stay.
     X = with_names(X)
     if not is_frame(X):
         return _coded_array(X, coding, names) if is_table else (X, None)
@@ -95,7 +97,8 @@ def coded_rows(
     else:
         _refuse_new_texts(texts, coding)
     numbers = recoded(numbers, names, texts, coding)
-    refuse_new_gaps(numbers, names, "X")
+    if not may_lack:
+        refuse_new_gaps(numbers, names, "X")
     held = whole_numbers(numbers)
     if held is not None:
         only_text = all(name in coding.texts for name in names)

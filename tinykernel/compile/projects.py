@@ -289,7 +289,7 @@ def exported_files(
     about, wanted = about or {}, {"board": board, "framework": framework, "platform": platform}
     chosen = _chosen(format, target, wanted)
     integer_model, coding = as_integer_model(model), about.get("coding")
-    coding = Coding.read(coding or getattr(model, "coding_", None))
+    coding = Coding.read(coding or getattr(model, "coding_", None)) or integer_model.coding
     if vectors is None:
         # If at most two fit, leave out the lowest and the highest inputs.
         n = n_vectors(integer_model)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tinykernel.base.coding import Coding
 from tinykernel.base.elementary import exps
 from tinykernel.base.errors import ModelError, ShapeError
+from tinykernel.base.frames import coded_rows, is_frame
 from tinykernel.base.text import column_names, count, listed
 from tinykernel.model.chain import Chain
 from tinykernel.pieces.prototypes.spec import (
@@ -407,6 +409,8 @@ class Predictions(Chain):
     hop: int = 0
     decision_scale: float = 1.0
     feature_names: tuple[str, ...] | None = field(default=None, compare=False)
+    # Beside the fields of a file, which has it among the entries about the training.
+    coding: Coding | None = field(default=None, compare=False, metadata={"stored": False})
 
     def as_raw(self, X: ArrayLike) -> NDArray[Any]:
         """Convert inputs to rows of the raw type that the firmware takes.
@@ -414,8 +418,9 @@ class Predictions(Chain):
         Parameters
         ----------
         X : array-like, shape (n_rows, n_inputs)
-            Numbers; of signals and images also (n_rows, samples, channels), (n_rows, height, width)
-            or (n_rows, height, width, channels). Numbers beside a window follow its values.
+            Numbers, or a frame with text where the model has a `coding`. Of signals and images also
+            (n_rows, samples, channels), (n_rows, height, width) or (n_rows, height, width,
+            channels). Numbers beside a window follow its values.
 
         Returns
         -------
@@ -427,6 +432,8 @@ class Predictions(Chain):
             If the shape is wrong or a value does not fit the raw type.
         """
         self.check_columns(X)
+        if self.coding is not None and is_frame(X):
+            X = coded_rows(X, self.coding, may_lack=True)[0]
         return self.input.as_raw(X, self.n_numbers)
 
     @property

@@ -10,11 +10,13 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tinykernel.base.coding import Coding
 from tinykernel.base.errors import FileError, FormatError, ModelError, TinykernelError
 from tinykernel.base.files import package_version, write_bytes_atomically
 from tinykernel.model.integer import IntegerModel
@@ -212,7 +214,10 @@ def to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
         "fingerprint": _integer_model(obj).fingerprint(),
     }
     coding = getattr(obj, "coding_", None)
-    if coding is not None:
+    if isinstance(obj, IntegerModel) and obj.coding is not None:
+        inputs = list(obj.feature_names or ())
+        about = {"coding": obj.coding.written(), "inputs": inputs, **(about or {})}
+    elif coding is not None:
         numbers = range(obj.n_features_in_)  # type: ignore[attr-defined]
         names = list(getattr(obj, "feature_names_in_", map(str, numbers)))
         about = {"coding": coding, "inputs": names, **(about or {})}
@@ -235,6 +240,10 @@ def _from_bytes(data: bytes) -> Any:
         raise
     except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError):
         raise FormatError(_HEADER_DAMAGED) from None
+    said = header.get("about")
+    coding = Coding.read(said.get("coding")) if isinstance(said, dict) else None
+    if isinstance(obj, IntegerModel) and coding is not None:
+        obj = replace(obj, coding=coding)
     if _integer_model(obj).fingerprint() != header.get("fingerprint"):
         raise FormatError(
             "gives another integer model than when it was saved (fingerprint differs): the file is "

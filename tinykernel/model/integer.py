@@ -68,6 +68,8 @@ class IntegerModel(Predictions):
         ``total * decision_scale`` are the outputs in the units of the training. Information only.
     feature_names : tuple of str, optional
         Names of the inputs, in their order. Information only, ignored in comparisons.
+    coding : Coding, optional
+        The numbers of text in frames, of a converted model. Ignored in comparisons.
 
     Raises
     ------
