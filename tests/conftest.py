@@ -60,7 +60,16 @@ _PYTHON_PROGRAMS = {"compote": "idf-component-manager", "pio": "platformio"} | {
 _PYTHON_MODULES = {"SCons": "scons", "serial": "pyserial", "PIL": "pillow"} | {
     name: name
     for name in (
-        *("distributed", "kconfiglib", "lightgbm", "matplotlib", "onnx", "pandas", "platformio"),
+        *(
+            "catboost",
+            "distributed",
+            "kconfiglib",
+            "lightgbm",
+            "matplotlib",
+            "onnx",
+            "pandas",
+            "platformio",
+        ),
     )
     + ("polars", "pyarrow", "ruamel.yaml", "skops", "soundfile", "unicorn", "xgboost", "ziglang")
 }

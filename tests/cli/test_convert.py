@@ -95,6 +95,23 @@ def test_rows_with_gaps_are_taken_by_all_commands_if_the_model_takes_them(suffix
     assert "the value is missing" in run("predict", line, rows).stderr
 
 
+def test_categories_of_text_are_those_of_the_booster(tmp_path, require_tool):
+    """Rows of a file get the codes of the booster, for convert and for predict."""
+    lightgbm, pandas = require_tool("lightgbm"), require_tool("pandas")
+    rng = np.random.default_rng(0)
+    mode = np.array(["red", "green", "blue"])[rng.integers(0, 3, 200)]
+    frame = pandas.DataFrame({"v": rng.normal(size=200).round(2), "mode": mode})
+    model = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1, min_child_samples=5)
+    model = model.fit(frame.astype({"mode": "category"}), mode == "green")
+    model.booster_.save_model(str(tmp_path / "m.txt"))
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    line = ("convert", tmp_path / "m.txt", "-o", tmp_path / "m.tkm")
+    assert "0 of 200 rows" in succeeded(*line, "--data", tmp_path / "rows.csv").stdout
+    succeeded("predict", tmp_path / "m.tkm", tmp_path / "rows.csv")
+    loaded = tinykernel.load(tmp_path / "m.tkm")
+    assert np.array_equal(loaded.predict(frame) == 1, mode == "green")
+
+
 @pytest.mark.parametrize(
     ("file", "message"),
     [("m.pkl", "joblib.load('m.pkl')"), ("m.h5", "not a file of"), ("m.txt", "no such file")],
@@ -120,5 +137,5 @@ def test_a_damaged_file_of_trees_is_one_line(tmp_path, require_tool):
     ):
         path.write_text(damaged)
         line = run("convert", path, "-o", tmp_path / "m.tkm").stderr.splitlines()[-1]
-        assert "m.txt: lightgbm cannot read it: " in line
+        assert "m.txt: lightgbm could not read it: " in line
         assert message in line

@@ -1,37 +1,136 @@
 """Boosted trees of LightGBM and XGBoost, as their own dumps have them."""
 
 import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.base.errors import ConvertError
-from tinykernel.conversion.ensemble import Ensemble, ForeignTree, bounds_of
+from tinykernel.base.coding import Coding
+from tinykernel.base.errors import ConvertError, FormatError, TinykernelError
+from tinykernel.conversion import dumps
+from tinykernel.conversion.ensemble import Ensemble, ForeignTree, bounds_of, redirected
+from tinykernel.conversion.savedboosters import SavedBooster
 from tinykernel.model.integer import IntegerModel
 
-_BINARY = ("binary", "cross_entropy", "binary:logistic", "binary:hinge")
+_INF = float("inf")
+#: LightGBM: absolute values up to this are zeros.
+_ZERO = float(np.float32(1e-35))
+#: Objectives by what a sum of leaves is: the sigmoid or the sign of it says the class, the largest
+#: one does, or the sum is the answer.
+_BINARY = (*("binary", "cross_entropy", "binary:logistic", "binary:hinge", "reg:logistic"),)
 _CLASSES = ("multiclass", "multiclassova", "multi:softprob", "multi:softmax")
 _VALUES = (
-    *("regression", "regression_l1", "huber", "fair", "quantile", "mape", "reg:squarederror"),
-    *("reg:absoluteerror", "reg:pseudohubererror", "reg:quantileerror", "reg:linear"),
+    *("regression", "regression_l1", "huber", "fair", "quantile", "mape", "custom"),
+    *("lambdarank", "rank_xendcg", "reg:squarederror", "reg:squaredlogerror", "reg:linear"),
+    *("reg:absoluteerror", "reg:pseudohubererror", "reg:quantileerror", "binary:logitraw"),
+    *("reg:expectileerror", "rank:pairwise", "rank:ndcg", "rank:map"),
 )
+_LOGITS = ("binary:logistic", "reg:logistic")
+#: All fields of the formats. A field that is not here may change what a model predicts.
+_FIELDS = {
+    "LightGBM": {
+        *("name", "version", "num_class", "num_tree_per_iteration", "label_index", "categorical"),
+        *("max_feature_idx", "objective", "average_output", "feature_names", "feature_infos"),
+        *("monotone_constraints", "tree_info", "feature_importances", "pandas_categorical"),
+    },
+    "a tree of LightGBM": {"tree_index", "num_leaves", "num_cat", "shrinkage", "tree_structure"},
+    "a node of LightGBM": {
+        *("split_index", "split_feature", "split_gain", "threshold", "decision_type"),
+        *("default_left", "missing_type", "internal_value", "internal_weight", "internal_count"),
+        *("left_child", "right_child", "leaf_index", "leaf_value", "leaf_weight", "leaf_count"),
+    },
+    "XGBoost": {
+        *("attributes", "feature_names", "feature_types", "gradient_booster", "objective"),
+        "learner_model_param",
+    },
+    "a booster of XGBoost": {"model", "name", "gbtree", "weight_drop"},
+    "a model of XGBoost": {
+        *("cats", "gbtree_model_param", "iteration_indptr", "tree_info", "trees", "weight_drop"),
+    },
+    "a tree of XGBoost": {
+        *("base_weights", "categories", "categories_nodes", "categories_segments", "id"),
+        *("categories_sizes", "default_left", "left_children", "right_children", "parents"),
+        *("loss_changes", "split_conditions", "split_indices", "split_type", "sum_hessian"),
+        *("tree_param", "leaf_weights"),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The categories of the columns of a frame, in the order of their codes."""
+
+    numbers: Mapping[int, tuple[float, ...]]  # compared as they are
+    texts: Mapping[int, tuple[str, ...]]  # compared by their codes
+
+    def redirected(self, column: int, lefts: Collection[int], missing: bool) -> tuple[float, ...]:
+        """Return bounds that send some codes left, and what is no category where NaN goes."""
+        bounds: tuple[float, ...] = (-_INF,) if missing else ()
+        raw = self.numbers.get(column) or range(self.size(column))
+        for code, number in enumerate(raw):
+            # A float32 stands for all numbers that become it.
+            single = np.float32(number)
+            low, high = min(number, float(single)), np.nextafter(single, np.float32(_INF))
+            bounds = redirected(bounds, low, float(high), code in lefts)
+        return bounds
+
+    @property
+    def columns(self) -> set[int]:
+        """The columns that have categories."""
+        return {*self.numbers, *self.texts}
+
+    def size(self, column: int) -> int:
+        """Count the categories of a column."""
+        return len(self.numbers.get(column) or self.texts[column])
+
+    def codes(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Return raw rows with the codes of categories, NaN where there is none."""
+        rows = rows.astype(np.float64)
+        for column in self.texts:
+            rows[rows[:, column] < 0, column] = np.nan
+        for column, numbers in self.numbers.items():
+            code = {number: float(place) for place, number in enumerate(numbers)}
+            rows[:, column] = [code.get(cell, np.nan) for cell in rows[:, column].tolist()]
+        return rows
 
 
 def ensemble_of(model: Any) -> Ensemble:
     """Return the trees of a Booster, or of a fitted model of the interface of scikit-learn."""
-    return _light(model) if type(model).__module__.startswith("lightgbm") else _extreme(model)
+    ensemble: Ensemble = _checked(model, _light if _is_light(model) else _extreme)
+    return ensemble
 
 
-def predicted(booster: Any, X: NDArray[Any], converted: IntegerModel) -> NDArray[Any]:
-    """Return the labels or values that a Booster predicts."""
-    if type(booster).__module__.startswith("lightgbm"):
-        raw = np.asarray(booster.predict(X))
-    else:
+def coding_of(model: Any) -> Coding | None:
+    """Return the numbers that stand for categories of text; None without such."""
+    names, tables = _names(model), _checked(model, _tables)
+    if not tables.texts:
+        return None
+    texts = {str(names[column]): known for column, known in tables.texts.items()}
+    return Coding(texts, dict.fromkeys(texts, -1.0))
+
+
+def answers_of(model: Any, X: Any, rows: NDArray[Any]) -> NDArray[Any]:
+    """Return what a model predicts of X, whose raw rows have numbers for text."""
+    is_wrapper = hasattr(model, "get_params")
+    if hasattr(X, "columns") and not isinstance(model, SavedBooster):
+        if is_wrapper or _is_light(model):
+            return np.asarray(model.predict(X))
         from xgboost import DMatrix
 
-        names = booster.feature_names
-        raw = np.asarray(booster.predict(DMatrix(X, feature_names=names)))
+        return np.asarray(model.predict(DMatrix(X, enable_categorical=True)))
+    tables = _checked(model, _tables)
+    codes = tables.codes(rows) if tables.columns else rows
+    if isinstance(model, SavedBooster) or is_wrapper:
+        return np.asarray(model.predict(codes))
+    return np.asarray(dumps.answers_of(model, codes))
+
+
+def labels_of(raw: NDArray[Any], converted: IntegerModel) -> NDArray[Any]:
+    """Return the labels, or values, that answers of a Booster stand for."""
     if converted.is_regressor:
         return raw
     if raw.ndim == 1 and converted.n_classes > 2:  # softmax gives labels
@@ -40,36 +139,142 @@ def predicted(booster: Any, X: NDArray[Any], converted: IntegerModel) -> NDArray
     return np.asarray(np.array(converted.classes)[label])
 
 
+def _is_light(model: Any) -> bool:
+    library = getattr(model, "library", type(model).__module__)
+    return bool(library.startswith("lightgbm"))
+
+
+def _checked(model: Any, read: Any) -> Any:
+    """Read the dump of a model; where it is damaged, one line says so."""
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is refused
+            return read(model, _dump(model))
+    except TinykernelError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        library = "LightGBM" if _is_light(model) else "XGBoost"
+        raise FormatError(f"convert: the model of {library} is damaged; save it again") from None
+
+
+def _dump(model: Any) -> dict[str, Any]:
+    if isinstance(model, SavedBooster):
+        return dict(model.dump)
+    if hasattr(model, "get_params") and not hasattr(model, "n_features_in_"):
+        raise ConvertError(f"convert: the {type(model).__name__} is not fitted")
+    if _is_light(model):
+        return dumps.of_lightgbm(getattr(model, "booster_", model))
+    if not hasattr(model, "get_booster"):
+        return dumps.of_xgboost(model)
+    booster = model.get_booster()  # which predicts by all rounds, unlike the wrapper
+    if booster.attr("best_iteration") is not None:
+        booster = booster[: model.best_iteration + 1]
+    return dumps.of_xgboost(booster)
+
+
+def _names(model: Any) -> list[str]:
+    dump = _dump(model)
+    return list(dump.get("feature_names") or ())
+
+
+def _known(name: str, content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the content of a dump; a field that nobody knows may change what it predicts."""
+    unknown = next((field for field in content if field not in _FIELDS[name]), None)
+    if unknown is not None:
+        raise ConvertError(
+            f"convert: {name} has the field {str(unknown)[:40]!r}, which this version does not "
+            "know; save the model by an older version of its library"
+        )
+    return content
+
+
+def _tables(model: Any, dump: dict[str, Any]) -> Tables:
+    """Return the categories that a model learned from a frame."""
+    if _is_light(model):
+        every = dump.get("pandas_categorical") or []
+        columns = dump["categorical"]
+        if every and len(every) != len(columns):
+            raise ConvertError(
+                "convert: LightGBM does not say which columns have the categories of the frame; "
+                "train with all of them unordered, and categorical_feature='auto'"
+            )
+        found = dict(zip(columns, every, strict=True)) if every else {}
+    else:
+        content = _content(dump)[0].get("cats", {}).get("enc", ())
+        found = {i: _listed(each) for i, each in enumerate(content) if each["values"]}
+    texts = {i: tuple(each) for i, each in found.items() if all(type(x) is str for x in each)}
+    numbers: dict[int, tuple[float, ...]] = {}
+    for column in found.keys() - texts.keys():
+        if not all(isinstance(x, int | float) for x in found[column]):
+            raise ConvertError(f"convert: the categories of input {column} are text and numbers")
+        numbers[column] = tuple(map(float, found[column]))
+        if len(set(np.array(numbers[column], np.float32).tolist())) < len(numbers[column]):
+            raise ConvertError(f"convert: two categories of input {column} are equal in float32")
+    return Tables(numbers, texts)
+
+
+def _listed(encoded: dict[str, Any]) -> list[Any]:
+    """Return the categories of a column of XGBoost: whole numbers, or the bytes of texts."""
+    if "offsets" not in encoded:
+        return list(encoded["values"])
+    letters = np.array(encoded["values"], np.int8).tobytes()
+    ends = encoded["offsets"]
+    if ends[-1] != len(letters):  # letters were counted for bytes
+        raise ConvertError(
+            "convert: this version of XGBoost cuts off categories with letters beyond ASCII; "
+            "train with another one, or with ASCII alone"
+        )
+    return [letters[a:b].decode() for a, b in pairwise(ends)]
+
+
 def _classes(model: Any, objective: str, n: int) -> tuple[Any, ...] | None:
     """Return the labels of an objective; None of values."""
-    if objective in _VALUES:
-        return None
-    if objective not in (*_BINARY, *_CLASSES):
-        raise ConvertError(f"convert: the objective {objective!r} is no sum of leaves")
-    if objective in _BINARY and n > 1:
-        raise ConvertError("convert: a classifier of several labels a row is not supported")
     known = getattr(model, "classes_", None)
+    of_values = type(model).__name__.endswith(("Regressor", "Ranker"))
+    if objective == "reg:expectileerror" and n > 1:
+        raise ConvertError("convert: several expectiles are no sums of leaves; train one a model")
+    is_value = objective in _VALUES and (known is None or objective == "custom")
+    if is_value:
+        return None
+    if objective == "reg:logistic" and known is None:
+        of_values = True
+    if objective not in (*_BINARY, *_CLASSES, *_VALUES) or of_values:
+        raise ConvertError(
+            f"convert: the answer of the objective {objective!r} is no sum of leaves, but a "
+            f"function of it{', such as exp' if objective not in _BINARY else ''}; train with "
+            "another objective, such as squared errors, or let it teach: "
+            "tinykernel.train(X, y, teacher=...)"
+        )
+    if objective not in _CLASSES and n > 1:
+        raise ConvertError("convert: a classifier of several labels a row is not supported")
     return tuple(range(max(n, 2))) if known is None else tuple(np.asarray(known).tolist())
 
 
-def _light(model: Any) -> Ensemble:
+def _light(model: Any, dump: dict[str, Any]) -> Ensemble:
     """Return the trees of LightGBM, which compares float64."""
-    dump = getattr(model, "booster_", model).dump_model()
-    objective, *options = dump.get("objective", "").split(" ")
+    _known("LightGBM", dump)
+    if hasattr(model, "get_params") and model.get_params().get("pred_early_stop"):
+        raise ConvertError(
+            "convert: pred_early_stop stops within the sum of leaves, which the firmware does not; "
+            "set_params(pred_early_stop=False)"
+        )
+    objective, *options = dump.get("objective", "custom").split(" ")
     if "sqrt" in options:
         raise ConvertError("convert: reg_sqrt makes squares of sums, which are not supported")
-    n = int(dump["num_tree_per_iteration"])
-    share = n / len(dump["tree_info"]) if dump.get("average_output") else 1.0
-    trees = [_light_tree(tree, i % n, share) for i, tree in enumerate(dump["tree_info"])]
+    n, infos = int(dump["num_tree_per_iteration"]), dump["tree_info"]
+    if not 0 < n <= len(infos):
+        raise ConvertError("convert: the model of LightGBM has no trees")
+    share, tables = n / len(infos) if dump.get("average_output") else 1.0, _tables(model, dump)
+    trees = [_light_tree(tree, i % n, share, tables) for i, tree in enumerate(infos)]
     trees.sort(key=lambda tree: tree.output)
     classes = _classes(model, objective, n)
     return Ensemble(trees, np.zeros(n), classes, cast=lambda seen: seen.astype(np.float64))
 
 
-def _light_tree(tree: dict[str, Any], output: int, share: float) -> ForeignTree:
+def _light_tree(tree: dict[str, Any], output: int, share: float, tables: Tables) -> ForeignTree:
     """Return a tree of a dump, which is nested."""
+    structure = _known("a tree of LightGBM", tree)["tree_structure"]
     nodes: list[tuple[int, int, int, float, bool, float]] = []
-    waiting: list[tuple[dict[str, Any], int, int]] = [(tree["tree_structure"], -1, 0)]
+    waiting: list[tuple[dict[str, Any], int, int]] = [(structure, -1, 0)]
     bounds = dict[int, tuple[float, ...]]()
     while waiting:
         node, parent, side = waiting.pop()
@@ -78,69 +283,138 @@ def _light_tree(tree: dict[str, Any], output: int, share: float) -> ForeignTree:
             children = list(nodes[parent])
             children[side] = place
             nodes[parent] = tuple(children)  # type: ignore[assignment]
+        if "leaf_const" in node:
+            raise ConvertError("convert: leaves of linear_tree are not supported")
+        _known("a node of LightGBM", node)
         if "split_feature" not in node:
-            if node.get("leaf_coeff"):
-                raise ConvertError("convert: leaves of linear_tree are not supported")
             nodes.append((-1, -1, 0, 0.0, True, float(node["leaf_value"]) * share))
             continue
-        threshold, kind, goes_left = node["threshold"], node["missing_type"], False
-        if node["decision_type"] == "==":  # whole parts that are one of the categories
-            bounds[place] = bounds_of(np.array(threshold.split("||"), dtype=np.int64))
-            if bounds[place][0] == 0:
-                bounds[place] = (float(np.nextafter(-1.0, 0.0)), *bounds[place][1:])
-            threshold = 0.0
-        elif kind == "Zero":
-            raise ConvertError("convert: zero_as_missing is not supported")
-        else:
-            goes_left = bool(node["default_left"]) if kind == "NaN" else threshold >= 0
-        nodes.append((0, 0, int(node["split_feature"]), float(threshold), goes_left, 0.0))
+        column = int(node["split_feature"])
+        threshold, missing, ends = _light_split(node, column, tables)
+        if ends is not None:
+            bounds[place] = ends
+        nodes.append((0, 0, column, threshold, missing, 0.0))
         waiting += [(node["right_child"], place, 1), (node["left_child"], place, 0)]
-    left, right, column, limit, missing, value = map(np.array, zip(*nodes, strict=True))
-    return ForeignTree(left, right, column, limit, missing, value[:, None], output, bounds)
+    left, right, columns, limit, missings, value = map(np.array, zip(*nodes, strict=True))
+    return ForeignTree(left, right, columns, limit, missings, value[:, None], output, bounds)
 
 
-def _extreme(model: Any) -> Ensemble:
+def _light_split(
+    node: dict[str, Any], column: int, tables: Tables
+) -> tuple[float, bool, tuple[float, ...] | None]:
+    """Return the threshold of a split, whether NaN goes left, and bounds in its place."""
+    kind, threshold = node["missing_type"], node["threshold"]
+    if node["decision_type"] == "==":  # whole parts that are one of the categories
+        codes = np.array(threshold.split("||"), dtype=np.int64)
+        if column in tables.columns:
+            return 0.0, False, tables.redirected(column, set(codes.tolist()), False)
+        ends = bounds_of(codes)
+        return 0.0, False, (float(np.nextafter(-1.0, 0.0)), *ends[1:]) if ends[0] == 0 else ends
+    threshold, is_zero_left = float(threshold), threshold >= 0
+    if abs(threshold) <= _ZERO:  # of zeros either all go left or none
+        below = float(np.nextafter(np.float32(-_ZERO), np.float32(-_INF)))
+        threshold = _ZERO if is_zero_left else below
+    missing = is_zero_left if kind == "None" else bool(node["default_left"])
+    if kind not in ("None", "NaN", "Zero"):
+        raise ConvertError(f"convert: missing values of the type {kind!r} are not known")
+    if column in tables.columns:
+        raise ConvertError(f"convert: input {column} has categories, but LightGBM compares them")
+    if kind != "Zero" or missing == is_zero_left:
+        return threshold, missing, None
+    above = float(np.nextafter(np.float32(_ZERO), np.float32(_INF)))
+    ends = (-_INF, float(np.nextafter(threshold, _INF)))
+    return threshold, missing, redirected(ends, -_ZERO, above, missing)
+
+
+def _content(learner: dict[str, Any]) -> tuple[dict[str, Any], list[float] | None]:
+    """Return the trees of a learner, and the weights of those of DART."""
+    booster = learner["gradient_booster"]
+    if booster["name"] not in ("gbtree", "dart"):
+        raise ConvertError(
+            f"convert: boosters of the kind {booster['name']!r} are not supported; gbtree and "
+            "dart are"
+        )
+    _known("a booster of XGBoost", booster)
+    content = _known("a model of XGBoost", booster.get("gbtree", booster)["model"])
+    return dict(content), booster.get("weight_drop", content.get("weight_drop"))
+
+
+def _extreme(model: Any, learner: dict[str, Any]) -> Ensemble:
     """Return the trees of XGBoost, which compares float32: less than goes left."""
-    booster = model.get_booster() if hasattr(model, "get_booster") else model
-    stopped_early = booster.attr("best_iteration") is not None
-    best = getattr(model, "best_iteration", None) if stopped_early else None
-    if best is not None:
-        booster = booster[: best + 1]
-    learner = json.loads(bytes(booster.save_raw("json")))["learner"]
-    name = learner["gradient_booster"]["name"]
-    if name != "gbtree":
-        raise ConvertError(f"convert: boosters of the kind {name!r} are not supported")
+    _known("XGBoost", learner)
+    content, weights = _content(learner)
     about, objective = learner["learner_model_param"], learner["objective"]["name"]
-    n = max(1, int(about["num_class"]), int(about.get("num_target", 1)))
-    content = learner["gradient_booster"]["model"]
+    outputs, n = content["tree_info"], max(int(about["num_class"]), int(about.get("num_target", 1)))
+    if not 0 < n <= len(outputs) or not set(outputs) <= set(range(n)):
+        raise FormatError("convert: the model of XGBoost is damaged; save it again")
+    gap, tables = _gap_of(model), _tables(model, learner)
+    if any(float(gap) in range(tables.size(column)) for column in tables.columns):
+        raise ConvertError(
+            f"convert: missing={gap:g} is also the code of a category; replace it by NaN before "
+            "training"
+        )
+    weights = [1.0] * len(outputs) if weights is None else weights
     trees = [
-        _extreme_tree(tree, output)
-        for tree, output in zip(content["trees"], content["tree_info"], strict=True)
+        _with_gap(_extreme_tree(tree, output, weight, tables), gap, tables)
+        for tree, output, weight in zip(content["trees"], outputs, weights, strict=True)
     ]
     trees.sort(key=lambda tree: tree.output)
     base = np.array(json.loads(about["base_score"]), dtype=np.float64, ndmin=1)
-    if objective == "binary:logistic":
+    classes = _classes(model, objective, n)
+    if objective in _LOGITS:
         base = np.log(base / (1 - base))
-    base = np.broadcast_to(base, (n,))
-    return Ensemble(trees, base, _classes(model, objective, n), below=np.less)
+    if classes is not None and objective in _VALUES:  # the wrapper compares with a half
+        base = base - 0.5
+    return Ensemble(trees, np.broadcast_to(base, (n,)), classes, below=np.less)
 
 
-def _extreme_tree(tree: dict[str, Any], output: int) -> ForeignTree:
+def _gap_of(model: Any) -> np.float32:
+    """Return the value that stands for a missing one, which only the wrapper knows."""
+    value = getattr(model, "missing", None)
+    return np.float32(np.nan if value is None else value)
+
+
+def _with_gap(tree: ForeignTree, gap: np.float32, tables: Tables) -> ForeignTree:
+    """Return a tree whose nodes send a value where NaN goes."""
+    if np.isnan(gap):
+        return tree
+    assert tree.missing_left is not None
+    low, high = float(gap), float(np.nextafter(gap, np.float32(_INF)))
+    bounds = dict(tree.bounds)
+    for node in np.flatnonzero(tree.left >= 0).tolist():
+        column, left = int(tree.column[node]), bool(tree.missing_left[node])
+        is_left = low < tree.threshold[node]
+        if column in tables.columns or (node not in bounds and is_left == left):
+            continue
+        ends = bounds.get(node, (-_INF, float(tree.threshold[node])))
+        bounds[node] = redirected(ends, low, high, left)
+    return replace(tree, bounds=bounds)
+
+
+def _extreme_tree(tree: dict[str, Any], output: int, weight: float, tables: Tables) -> ForeignTree:
     """Return a tree of a dump."""
+    _known("a tree of XGBoost", tree)
     if int(tree["tree_param"]["size_leaf_vector"]) > 1:
         raise ConvertError(
             "convert: trees of several outputs (multi_output_tree) are not supported"
         )
     left, right = (np.array(tree[f"{s}_children"], dtype=np.int64) for s in ("left", "right"))
-    condition = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
-    value = np.where(left < 0, condition, 0.0)[:, None]
+    condition = np.array(tree["split_conditions"], dtype=np.float32)
+    value = np.where(left < 0, condition * np.float32(weight), np.float32(0)).astype(np.float64)
+    limit = condition.astype(np.float64)
     missing, bounds = np.array(tree["default_left"]).astype(bool), dict[int, tuple[float, ...]]()
+    column = np.array(tree["split_indices"], dtype=np.int64)
     segments = zip(
         *(tree.get(f"categories_{s}", ()) for s in ("nodes", "segments", "sizes")), strict=True
     )
     for node, first, size in segments:  # these categories go right
-        bounds[node] = bounds_of(np.array(tree["categories"][first : first + size]))
-        left[node], right[node], missing[node] = right[node], left[node], not missing[node]
-        condition[node] = 0.0
-    column = np.array(tree["split_indices"], dtype=np.int64)
-    return ForeignTree(left, right, column, condition, missing, value, int(output), bounds)
+        codes = np.array(tree["categories"][first : first + size])
+        at = int(column[node])
+        if at in tables.columns:
+            lefts = set(range(tables.size(at))) - set(codes.tolist())
+            bounds[node] = tables.redirected(at, lefts, bool(missing[node]))
+        else:
+            ends = bounds_of(codes)
+            bounds[node] = (-_INF, *ends)
+        limit[node] = 0.0
+    return ForeignTree(left, right, column, limit, missing, value[:, None], output, bounds)

@@ -8,11 +8,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.base.errors import ConvertError, FormatError
+from tinykernel.base.errors import ConvertError, FormatError, TinykernelError
 from tinykernel.conversion.ensemble import Ensemble, ForeignTree
 
-_CLASSES = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
-_VALUES = ("RMSE", "MAE", "Quantile", "MAPE", "Huber", "LogCosh")
+_CLASSES = ("Logloss", "CrossEntropy", "Focal", "MultiClass", "MultiClassOneVsAll")
+#: Losses whose answer is the sum of leaves; exp of it is that of Poisson and Tweedie.
+_VALUES = (
+    *("RMSE", "MAE", "Quantile", "MAPE", "Huber", "LogCosh", "Lq", "Expectile", "LogLinQuantile"),
+    *("MultiRMSE", "MultiRMSEWithMissingValues", "MultiQuantile", "Cox"),
+    *("PythonUserDefinedPerObject", "PythonUserDefinedMultiTarget"),
+    *("YetiRank", "YetiRankPairwise", "PairLogit", "PairLogitPairwise", "QueryRMSE"),
+    *("QuerySoftMax", "QueryCrossEntropy", "StochasticRank", "StochasticFilter", "LambdaMart"),
+)
+#: All fields of the format. A field that is not here may change what a model predicts.
+_FIELDS = {
+    "features_info": {"float_features", "categorical_features"},
+    "oblivious_trees": {"splits", "leaf_values", "leaf_weights"},
+    "": {"features_info", "model_info", "oblivious_trees", "scale_and_bias", "ctr_data"},
+}
+_DAMAGED = "convert: the model of CatBoost is damaged; save it again"
+_Faults = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class SavedModel:
@@ -20,23 +35,59 @@ class SavedModel:
 
     def __init__(self, text: str | bytes) -> None:
         try:
-            self.content = json.loads(text)
-            self.trees, features = self.content["oblivious_trees"], self.content["features_info"]
-            self.columns = features["float_features"]
-        except (KeyError, TypeError, ValueError):
-            raise FormatError("convert: not a JSON file of CatBoost with symmetric trees") from None
-        self.n_features_in_ = 1 + max(column["flat_feature_index"] for column in self.columns)
-        info = self.content.get("model_info", {})
+            self._read(json.loads(text))
+        except TinykernelError:
+            raise
+        except _Faults:
+            raise FormatError(_DAMAGED) from None
+
+    def _read(self, content: dict[str, Any]) -> None:
+        """Take and check what a file holds."""
+        if "trees" in content:
+            raise ConvertError(
+                "convert: unsymmetric trees of CatBoost are not supported; train with "
+                "grow_policy='SymmetricTree'"
+            )
+        features, self.trees = content["features_info"], content["oblivious_trees"]
+        parts = [("", content), ("features_info", features)]
+        for name, part in [*parts, *(("oblivious_trees", tree) for tree in self.trees)]:
+            unknown = sorted(part.keys() - _FIELDS[name] - {"predicted"})
+            if unknown:
+                raise ConvertError(
+                    f"convert: {unknown[0][:40]!r} of a file of CatBoost is not supported"
+                )
+        self.columns = features["float_features"]
+        every = [*self.columns, *features.get("categorical_features", ())]
+        self.n_features_in_ = 1 + max(int(column["flat_feature_index"]) for column in every)
+        scale, bias = content["scale_and_bias"]
+        self.scale, self.bias = float(scale), np.array(bias, dtype=np.float64)
+        for tree in self.trees:
+            n = len(self.bias) << len(tree["splits"])
+            if np.array(tree["leaf_values"], dtype=np.float64).shape != (n,):
+                raise FormatError(_DAMAGED)
+        info = content.get("model_info", {})
         self.loss = info.get("params", {}).get("loss_function", {}).get("type", "")
         if self.loss not in (*_CLASSES, *_VALUES):
-            raise ConvertError(f"convert: the loss {self.loss!r} of CatBoost is no sum of leaves")
+            raise ConvertError(
+                f"convert: the answer of the loss {self.loss!r} of CatBoost is no sum of leaves, "
+                "but a function of it; train with another loss, or let it teach: "
+                "tinykernel.train(X, y, teacher=...)"
+            )
         if self.loss in _CLASSES:
-            self.classes_ = np.array(info["class_params"]["class_names"])
+            about = info["class_params"]
+            self.classes_ = np.array(about["class_names"] or about["class_to_label"])
+            if self.classes_.shape != (max(2, len(self.bias)),):
+                raise FormatError(_DAMAGED)
+            threshold = float(info.get("binclass_probability_threshold", 0.5))
+            if len(self.bias) == 1 and threshold != 0.5:
+                if not 0 < threshold < 1:
+                    raise ConvertError("convert: a threshold of 0 or 1 leaves one class")
+                self.bias = self.bias - np.log(threshold / (1 - threshold))
 
     def sums(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the sums of leaves, shape (n_rows, n_outputs)."""
-        rows, (scale, bias) = np.asarray(X, dtype=np.float32), self.content["scale_and_bias"]
-        total = np.zeros((len(rows), len(bias)))
+        rows = np.asarray(X, dtype=np.float32)
+        total = np.zeros((len(rows), len(self.bias)))
         for tree in self.trees:
             leaf = np.zeros(len(rows), dtype=np.int64)
             for level, split in enumerate(tree["splits"]):
@@ -44,8 +95,8 @@ class SavedModel:
                 values = rows[:, column]
                 right = np.where(np.isnan(values), not missing_left, values > border)
                 leaf |= right.astype(np.int64) << level
-            total += np.reshape(tree["leaf_values"], (-1, len(bias)))[leaf]
-        return np.asarray(scale * total + bias)
+            total += np.reshape(tree["leaf_values"], (-1, len(self.bias)))[leaf]
+        return np.asarray(self.scale * total + self.bias)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict labels or values."""
@@ -62,6 +113,8 @@ class SavedModel:
                 f"convert: splits of CatBoost of the type {split['split_type']} are not supported; "
                 "code categories as numbers"
             )
+        if split["float_feature_index"] < 0:
+            raise FormatError(_DAMAGED)
         column = self.columns[split["float_feature_index"]]
         is_left = column["nan_value_treatment"] != "AsTrue"
         return int(column["flat_feature_index"]), float(split["border"]), is_left
@@ -70,24 +123,36 @@ class SavedModel:
 def ensemble_of(model: Any) -> Ensemble:
     """Return the trees of a fitted model of CatBoost, or of a file."""
     if not isinstance(model, SavedModel):
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "model.json"
-            model.save_model(str(file), format="json")
-            model = SavedModel(file.read_bytes())
-    scale, bias = model.content["scale_and_bias"]
-    trees = [
-        _tree(model, tree, scale * np.reshape(tree["leaf_values"], (-1, len(bias))), output)
-        for output in range(len(bias))
-        for tree in model.trees
-    ]
+        model = _saved(model)
+    outputs = range(len(model.bias))
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is refused
+            trees = [_tree(model, tree, output) for output in outputs for tree in model.trees]
+    except TinykernelError:
+        raise
+    except _Faults:
+        raise FormatError(_DAMAGED) from None
     classes = tuple(model.classes_.tolist()) if model.loss in _CLASSES else None
-    return Ensemble(trees, np.array(bias, dtype=np.float64), classes)
+    return Ensemble(trees, model.bias, classes)
 
 
-def _tree(
-    model: SavedModel, tree: dict[str, Any], leaves: NDArray[np.float64], output: int
-) -> ForeignTree:
+def _saved(model: Any) -> SavedModel:
+    """Return a model of the library as its JSON file has it."""
+    if not model.is_fitted():
+        raise ConvertError(f"convert: the {type(model).__name__} is not fitted")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.json"
+        try:
+            model.save_model(str(file), format="json")
+        except Exception as error:  # a CatBoostError is no more than an Exception
+            line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            raise ConvertError(f"convert: CatBoost could not write its trees: {line}") from None
+        return SavedModel(file.read_bytes())
+
+
+def _tree(model: SavedModel, tree: dict[str, Any], output: int) -> ForeignTree:
     """Return a symmetric tree: node i has the children 2 i + 1 and 2 i + 2."""
+    leaves = model.scale * np.reshape(tree["leaf_values"], (-1, len(model.bias)))
     splits = [model.split(split) for split in tree["splits"]]
     n, depth = (1 << len(splits)) - 1, len(splits)
     node = np.arange(2 * n + 1)

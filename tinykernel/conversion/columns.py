@@ -19,6 +19,7 @@ from tinykernel.model.scale import raw_dtype_of
 from tinykernel.pieces.scale.spec import Scale, order_of
 
 _AT_ONCE = 4096
+_MOST_INPUTS = 65536
 _LARGEST = np.finfo(np.float32).max
 _TOP = 0x7F800000  # the bits of infinity
 
@@ -38,6 +39,8 @@ class ModelColumns:
         """Check the steps of a Pipeline and follow the columns through them."""
         first = next((step for _, step in steps if hasattr(step, "n_features_in_")), model)
         n = _n_inputs(first)
+        if not 0 < n <= _MOST_INPUTS:
+            raise ConvertError(f"convert: the model has {n} inputs; 1 to {_MOST_INPUTS} are known")
         if rows is not None and rows.shape[1] != n:
             raise ShapeError(f"convert: X has {rows.shape[1]} columns, but the model {n} inputs")
         columns = [StepColumn(i) for i in range(n)]
@@ -255,8 +258,10 @@ def lacking_rows(kind: str) -> DataError:
 
 def _n_inputs(model: Any) -> int:
     for name in ("n_features_in_", "n_features_"):
-        if hasattr(model, name):
+        if getattr(model, name, 0):  # CatBoost has 0 of models that it loaded
             return int(getattr(model, name))
+    if getattr(model, "feature_names_", None):
+        return len(model.feature_names_)
     for name in ("num_feature", "num_features"):
         if callable(getattr(model, name, None)):
             return int(getattr(model, name)())

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.errors import FormatError
+
 
 @dataclass(frozen=True)
 class ForeignTree:
@@ -25,6 +27,21 @@ class ForeignTree:
     #: or above goes left, what is at the second or above right, and so on.
     bounds: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
 
+    def check(self, n_columns: int) -> None:
+        """Refuse a damaged tree: one with other lengths, columns or children than a tree has."""
+        parts: list[NDArray[Any]] = [self.left, self.right, self.column, self.threshold, self.value]
+        parts += [] if self.missing_left is None else [self.missing_left]
+        n = self.left.size
+        is_tree = n > 0 and all(part.shape[:1] == (n,) for part in parts)
+        if is_tree:
+            inner = self.left >= 0
+            children = np.concatenate([self.left[inner], self.right[inner]])
+            is_tree = np.unique(children[children > 0]).size == children.size
+            is_tree = is_tree and not np.any(children >= n)
+            is_tree = is_tree and not np.any((self.column < 0) | (self.column >= n_columns))
+        if not is_tree:
+            raise FormatError("convert: a tree is damaged; save the model again")
+
 
 def bounds_of(categories: NDArray[Any]) -> tuple[float, ...]:
     """Return the ends of the ranges of whole numbers: `bounds` that send them left.
@@ -36,6 +53,19 @@ def bounds_of(categories: NDArray[Any]) -> tuple[float, ...]:
     first = np.setdiff1d(ends, ends + 1)
     last = np.setdiff1d(ends + 1, ends)
     return tuple(np.stack([first, last], axis=1).ravel().astype(float).tolist())
+
+
+def redirected(ends: tuple[float, ...], low: float, high: float, left: bool) -> tuple[float, ...]:
+    """Return bounds by which also values from `low` up to below `high` go to one side.
+
+    >>> redirected((2.0, 4.0), 4.0, 6.0, True), redirected((-np.inf, 4.0), 0.0, 1.0, False)
+    ((2.0, 6.0), (-inf, 0.0, 1.0, 4.0))
+    """
+    before, behind = [end for end in ends if end < low], [end for end in ends if end > high]
+    goes_on = (len(ends) - len(behind)) % 2 == 1  # left, at the high end
+    low_end = [low] if (len(before) % 2 == 1) != left else []
+    high_end = [high] if goes_on != left and high > low else []  # nothing is behind infinity
+    return (*before, *low_end, *high_end, *behind)
 
 
 @dataclass(frozen=True)
@@ -51,6 +81,18 @@ class Ensemble:
     ties_up: bool = False  # whether a sum of 0 is the second of two classes
     #: What changes with fewer trees: leaves of a "mean", or the base of a "limit".
     share_of: str = ""
+
+    def with_one_sum(self) -> Ensemble:
+        """Return the difference of two sums, if the larger one of these is the class."""
+        if self.classes is None or len(self.classes) != 2 or self.base.size != 2:
+            return self
+        trees = [
+            replace(tree, output=0, value=np.diff(tree.value))
+            if tree.value.shape[1] == 2
+            else replace(tree, output=0, value=tree.value if tree.output else -tree.value)
+            for tree in self.trees
+        ]
+        return replace(self, trees=trees, base=np.diff(self.base))
 
     @property
     def n_trees(self) -> int:

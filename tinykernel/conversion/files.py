@@ -1,6 +1,6 @@
 """Model files of other libraries, read by these."""
 
-import re
+import json
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +12,8 @@ from tinykernel.base.errors import FileError, FormatError, ToolError
 _LIBRARIES = {".txt": "lightgbm", ".json": "xgboost", ".ubj": "xgboost", ".skops": "skops"} | {
     ".onnx": "onnx"
 }
+
+_POINTER = b"version https://git-lfs"
 
 
 def read_model(path: Path) -> Any:
@@ -27,18 +29,23 @@ def read_model(path: Path) -> Any:
         raise FormatError(f"{path}: not a file of {', '.join(_LIBRARIES)}")
     if not path.exists():
         raise FileError(f"{path}: no such file")
-    if suffix == ".json" and b'"oblivious_trees"' in path.read_bytes():
+    try:
+        with path.open("rb") as stream:
+            pointer = stream.read(len(_POINTER))
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read ({error.strerror or error})") from None
+    if pointer == _POINTER:
+        raise FormatError(f"{path}: stands for a file of Git LFS; 'git lfs pull' fetches that")
+    if suffix == ".json" and _is_of_catboost(path):
         return import_module("tinykernel.conversion.catboost").SavedModel(path.read_bytes())
     library = _LIBRARIES[suffix]
     if find_spec(library) is None:
         raise ToolError(f"{path}: needs {library}; pip install {library}")
     if library == "onnx":
         return import_module("tinykernel.conversion.networks.onnx").of_onnx(path)
+    if library != "skops":
+        return import_module("tinykernel.conversion.savedboosters").SavedBooster(path, library)
     try:
-        if library == "lightgbm":
-            return _of_lightgbm(path.read_text(encoding="utf-8"))
-        if library != "skops":
-            return import_module(library).Booster(model_file=str(path))
         skops = import_module("skops.io")
         names = skops.get_untrusted_types(file=path)  # trees and losses, which are compiled
         return skops.load(path, trusted=[name for name in names if name.startswith("sklearn.")])
@@ -56,14 +63,22 @@ def input_names(model: Any) -> tuple[str, ...]:
     return ()
 
 
-def _of_lightgbm(text: str) -> Any:
-    """Read a model as text; a ValueError says that trees are missing."""
-    if re.search(r"\n(end of trees|feature.importances:)", text) is None:
-        raise ValueError("its trees have no end")
-    # With their sizes, trees are read in threads, where a fault ends the process.
-    sizes = "".join(re.findall(r"\ntree_sizes=(.*)", text)).split()
-    rest = re.sub(r"\ntree_sizes=.*", "", text)
-    booster = import_module("lightgbm").Booster(model_str=rest)
-    if sizes and booster.num_trees() != len(sizes):
-        raise ValueError(f"{booster.num_trees()} of {len(sizes)} trees are left")
-    return booster
+def _is_of_catboost(path: Path) -> bool:
+    """Say whether a JSON file is of CatBoost or of XGBoost; others are refused by their name."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise FormatError(f"{path}: not JSON, or cut off; save the model again") from None
+    keys = content.keys() if isinstance(content, dict) else set()
+    if "tree_info" in keys:
+        raise FormatError(
+            f"{path}: a dump of LightGBM; give the file that booster.save_model('model.txt') writes"
+        )
+    if "features_info" in keys and "trees" in keys:
+        raise FormatError(
+            f"{path}: unsymmetric trees of CatBoost are not supported; train with "
+            "grow_policy='SymmetricTree'"
+        )
+    if not keys & {"oblivious_trees", "learner"}:
+        raise FormatError(f"{path}: not a model of XGBoost or CatBoost")
+    return "oblivious_trees" in keys

@@ -9,9 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.base.errors import ConvertError, DataError, OptionError, ShapeError, TinykernelError
+from tinykernel.base.coding import Coding
+from tinykernel.base.errors import (
+    ConvertError,
+    DataError,
+    OptionError,
+    ShapeError,
+    TinykernelError,
+    warn,
+)
+from tinykernel.base.frames import coded_rows, is_frame
 from tinykernel.conversion.columns import ModelColumns
-from tinykernel.conversion.files import read_model
+from tinykernel.conversion.exactness import refuse_difference
+from tinykernel.conversion.files import input_names, read_model
 from tinykernel.conversion.teachers import instead_of, no_teacher
 from tinykernel.conversion.trees import integer_model
 from tinykernel.model.answers import columns_problem
@@ -36,17 +46,19 @@ _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "networks": ("MLPClassifier", "MLPRegressor"),
     },
-    "catboost": {"catboost": ("CatBoostClassifier", "CatBoostRegressor")},
+    "catboost": {"catboost": ("CatBoostClassifier", "CatBoostRegressor", "CatBoostRanker")},
     "tinykernel": {
+        "boosters": ("SavedBooster",),
         "catboost": ("SavedModel",),
         "networks": ("FloatNetwork",),
         "onnxtrees": ("TreeFile",),
     },
     "torch": {"networks": ("Sequential",)},
-    "lightgbm": {"boosters": ("LGBMClassifier", "LGBMRegressor", "Booster")},
+    "lightgbm": {"boosters": ("LGBMClassifier", "LGBMRegressor", "LGBMRanker", "Booster")},
     "xgboost": {
         "boosters": (
-            *("XGBClassifier", "XGBRegressor", "XGBRFClassifier", "XGBRFRegressor", "Booster"),
+            *("XGBClassifier", "XGBRegressor", "XGBRFClassifier", "XGBRFRegressor", "XGBRanker"),
+            "Booster",
         )
     },
 }
@@ -98,7 +110,8 @@ def convert(
         channels last.
     max_change : float, default=0.005
         Largest share of the rows of `X` whose label may differ; of values, largest mean difference
-        over the standard deviation of the values of an output.
+        over the standard deviation of the values of an output. Trees without a budget are exact:
+        of them none but ties in the last bits may differ.
     budget : str, int or Limits, optional
         Limits as for `tinykernel.train`, which a smaller model keeps to: leaves or weights of fewer
         bits, then fewer trees. It needs `X`, whose labels say what each step costs.
@@ -131,6 +144,8 @@ def convert(
     if getattr(last, "_preprocessor", None) is not None:  # of histograms with categories
         steps.append(("categories", last._preprocessor))
     module = _reader_of(last)
+    for note in getattr(last, "notes", ()):
+        warn(note)
     if task is not None and not hasattr(model, "ready"):
         raise OptionError("task: only of networks; other models say what they predict")
     names = getattr(model, "feature_names_in_", None)
@@ -138,7 +153,8 @@ def convert(
     problem = "" if names is None or of_frame is None else columns_problem([*of_frame], [*names])
     if problem:
         raise DataError(f"convert: the columns of X {problem}")
-    columns = ModelColumns.of(steps, last, None if X is None else _rows(model, X))
+    coding = module.coding_of(last) if hasattr(module, "coding_of") and not steps else None
+    columns = ModelColumns.of(steps, last, None if X is None else _rows(model, X, coding))
     if len(getattr(last, "classes_", "01")) == 1:
         raise ConvertError("convert: the model knows one class, so all answers are the same")
     if getattr(getattr(last, "_label_binarizer", None), "y_type_", "").startswith("multilabel"):
@@ -150,9 +166,12 @@ def convert(
                 "convert: a budget needs X (--data), rows that show what each step costs"
             )
         converted = _within(module, model, last, columns, budget, target, X)
+    names = input_names(last) if names is None and coding is not None else names
     if names is not None:
-        converted = replace(converted, feature_names=tuple(map(str, names)))
-    if X is not None:
+        converted = replace(converted, feature_names=tuple(map(str, names)), coding=coding)
+    if X is not None and budget is None and hasattr(module, "ensemble_of"):
+        refuse_difference(*_both(model, converted, X), converted)
+    elif X is not None:
         change = change_of(model, converted, X)
         if change.share > max_change:
             raise ConvertError(
@@ -208,8 +227,8 @@ def is_foreign(obj: object) -> bool:
 def change_of(model: Any, converted: IntegerModel, X: ArrayLike) -> Change:
     """Compare the answers of a model and of the converted one on rows."""
     model = _opened(model, "values" if converted.is_regressor else "classes", X)
-    rows = model.rows_of(X) if hasattr(model, "rows_of") else X
-    before, after = _answers(model, X, converted), converted.predict(rows)
+    before, scores = _both(model, converted, X)
+    after = converted.answers.predict(scores)
     if not converted.is_regressor:
         differing = int(np.sum(before != after))
         return Change(len(after), differing, differing / max(1, len(after)), 0.0)
@@ -221,23 +240,34 @@ def change_of(model: Any, converted: IntegerModel, X: ArrayLike) -> Change:
     return Change(len(after), differing, worst, float(gap.max(initial=0)))
 
 
+def _both(model: Any, converted: IntegerModel, X: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the answers of the original and the scores of the converted model."""
+    rows = model.rows_of(X) if hasattr(model, "rows_of") else X
+    return _answers(model, X, converted), converted.scores(rows)
+
+
 def _answers(model: Any, X: ArrayLike, converted: IntegerModel) -> NDArray[Any]:
     """Return what the original predicts; a Booster gives probabilities or values."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None and hasattr(model, "named_steps") and not hasattr(X, "columns"):
         X = import_module("pandas").DataFrame(np.asarray(X), columns=names)
-    if type(model).__name__ != "Booster":
+    module = _reader_of(_taken_apart(model)[1])
+    if hasattr(module, "answers_of") and not hasattr(model, "named_steps"):
+        answers = module.answers_of(model, X, _rows(model, X, converted.coding))
+        if type(model).__name__.endswith("Booster"):
+            answers = module.labels_of(answers, converted)
+    else:
         try:
             answers = np.asarray(model.predict(X))
         except ValueError as error:
             reason = str(error).strip().splitlines()[0]
             raise DataError(f"convert: the {type(model).__name__} refuses X: {reason}") from None
-        return answers[:, 0] if answers.ndim == 2 and answers.shape[1] == 1 else answers
-    boosters = import_module("tinykernel.conversion.boosters")
-    return np.asarray(boosters.predicted(model, np.asarray(X), converted))
+    return np.asarray(answers[:, 0] if answers.shape[1:] == (1,) else answers)
 
 
-def _rows(model: Any, X: ArrayLike) -> NDArray[Any]:
+def _rows(model: Any, X: Any, coding: Coding | None = None) -> NDArray[Any]:
+    if coding is not None and is_frame(X):
+        X = coded_rows(X, coding, may_lack=True)[0]
     rows = np.asarray(model.rows_of(X) if hasattr(model, "rows_of") else X)
     if rows.dtype == object:  # a table of numbers and booleans
         try:

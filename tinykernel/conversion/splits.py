@@ -129,8 +129,9 @@ class RawSplits:
         if columns.columns[column].points is None:
             ends, sides = np.array([limit]), [True, False]
             if of_sets:
-                of, least = np.full(len(split), column), np.array(split)
-                ends = columns.last_left(of, lambda values: values.astype(np.float64) < least)
+                of, bounds = np.full(len(split), column), np.array(split)
+                cast = self.ensemble.cast
+                ends = columns.last_left(of, lambda x: cast(x).astype(np.float64) < bounds)
                 sides = [i % 2 == 1 for i in range(len(split) + 1)]
             ends, sides = self._around_holes(column, ends, sides, is_left)
             gap = columns.of_gaps(np.full(1, column)) if self.takes_gaps else gap
@@ -141,8 +142,11 @@ class RawSplits:
             sides = is_left(values).tolist()
         limits: list[int] = []
         first = last = sides[0]
+        least, most = columns.ends
         for end, side in zip(ends.tolist(), sides[1:], strict=True):
-            if side != last:
+            if end < least:  # nothing is below
+                first = last = side
+            elif side != last and end < most:
                 if limits and limits[-1] == end:  # nothing is between
                     limits.pop()
                 else:

@@ -23,6 +23,9 @@ _LARGEST_SHIFT = 15  # of the leaves of a tree
 
 def integer_model(ensemble: Ensemble, columns: ModelColumns, leaf_bits: int = 0) -> IntegerModel:
     """Return the model of an ensemble, with leaves of 4, 8 or 16 bits, or 0: as they are."""
+    ensemble = ensemble.with_one_sum()
+    for tree in ensemble.trees:
+        tree.check(len(columns.columns))
     splits = RawSplits(ensemble, columns)
     tests, (sizes, test, left), leaves = _flattened(splits)
     n_outputs = ensemble.base.size
@@ -115,6 +118,8 @@ def _shift(ensemble: Ensemble, leaves: list[NDArray[Any]], is_vector: bool, leaf
     if ensemble.classes is not None and np.all(everything == np.rint(everything)):
         return 0
     largest = sum(float(np.abs(leaf).max()) for leaf in leaves) + float(np.abs(ensemble.base).max())
+    if not largest < 2.0 ** (LARGEST_SHIFT + 30):
+        raise ConvertError(f"convert: sums of leaves of up to {largest:.3g} are too large")
     largest = max(largest, 1e-30)
     shift = int(np.floor(np.log2((_MOST - len(leaves) - 2) / largest)))
     if is_vector:

@@ -224,26 +224,35 @@ def load_rows(
     return replace(rows.at(test), part=which)
 
 
-def load_inputs(file: Path, model: Any) -> NDArray[Any]:
-    """Load the inputs of a file for a model of another library, of its training part if it has two.
+def load_inputs(
+    file: Path,
+    names: Sequence[str] = (),
+    coding: Coding | None = None,
+    *,
+    with_axes: bool = False,
+) -> NDArray[Any]:
+    """Load the inputs of a file with or without labels, of its training part if it has two.
 
-    If a table has columns of all names of its inputs, it is these, in their order. Missing values
-    stay NaN. Rows of arrays are flat but for networks, which know axes.
+    If a table has columns of all `names`, it is these, in their order. Missing values stay NaN,
+    and text becomes the numbers of a coding. Rows of arrays are flat, or keep their axes.
     """
-    from tinykernel.conversion.files import input_names
-
-    names = input_names(model)
-    parts = read_parts(file, _ALL, labels_needed=False, keep_all=True)
+    how = _ALL if coding is None else replace(_ALL, coding=coding)
+    parts = read_parts(file, how, labels_needed=False, keep_all=True)
     whole = parts.train or parts.any_part
     part = faults.checked_part(whole, gaps=True)
-    if hasattr(model, "rows_of") and whole.X.ndim > 2:
+    if with_axes and whole.X.ndim > 2:
         return np.asarray(part.X.reshape(whole.X.shape))
     columns = part.columns or ()
     if not names or not set(names) <= set(columns):
         names = columns
-    text = next((name for name in names if name in part.texts), None)
+    known = {} if coding is None else coding.texts
+    text = next((name for name in names if name in part.texts and name not in known), None)
     if text is not None:
         raise DataError(f"{file}: column {text!r} holds text, which the model does not take")
+    if coding is not None:
+        faults.refuse_new_texts(part, coding)
+        texts = {name: part.texts[name] for name in known if name in part.texts}
+        part = replace(part, X=recoded(part.X, columns, texts, coding))
     rows: NDArray[Any] = part.X[:, [columns.index(name) for name in names]] if names else part.X
     return rows
 

@@ -159,14 +159,19 @@ def convert_command(
     Trees stay exact. All others need --data for the ranges of their inputs, budgets for labels.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES, inputs=[model])
-    from tinykernel.conversion.files import read_model
+    from tinykernel.conversion import boosters
+    from tinykernel.conversion.files import input_names, read_model
     from tinykernel.conversion.models import change_of, convert
+    from tinykernel.conversion.savedboosters import SavedBooster
     from tinykernel.data.load import load_inputs
     from tinykernel.model.file import save
 
     with showing_progress(False):
         foreign = read_model(model)
-        rows = None if data is None else load_inputs(find_data(data), foreign)
+        coding = boosters.coding_of(foreign) if isinstance(foreign, SavedBooster) else None
+        names, with_axes = input_names(foreign), hasattr(foreign, "rows_of")
+        file = None if data is None else find_data(data)
+        rows = None if file is None else load_inputs(file, names, coding, with_axes=with_axes)
         task = foreign.usual_task(rows) if hasattr(foreign, "usual_task") else None
         converted = convert(foreign, rows, max_change=max_change, budget=budget, task=task)
     save(converted, output, {"converted": model.name})
