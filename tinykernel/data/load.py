@@ -1,7 +1,7 @@
 """Load and check data files: `load_data` for training, `load_rows` for a finished model."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_o
 from tinykernel.data.paths import find_data, is_pictures
 from tinykernel.data.pictures import PictureReading, read_pictures
 from tinykernel.data.tables import FilePart, Parts, Selection
-from tinykernel.pieces.grid import Grid
 
 _ALL = Selection()
 
@@ -186,7 +185,7 @@ def load_rows(
     keep_all: bool = False,
     takes_gaps: bool = False,
     pictures: PictureReading | None = None,
-    grid: Grid | None = None,
+    in_order: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
 ) -> Rows:
     """Load rows for a finished model: the test part of the file, else all rows.
 
@@ -194,8 +193,8 @@ def load_rows(
     table the columns `feature_names` in this order. Labels get the type of `classes`. With
     `test_size`, rows of a file without a test part are the test rows of `load_data`. With
     `keep_all` rows of a table without a label stay; if a label is missing, none is used. Missing
-    values stay NaN if the model `takes_gaps`. Arrays of more than two dimensions have the axes of
-    `grid`, in its order or with channels first.
+    values stay NaN if the model `takes_gaps`. `in_order` makes rows of a model's order of arrays of
+    more than two dimensions.
     """
     if n_features is None and feature_names is not None:
         n_features = len(feature_names)
@@ -209,7 +208,7 @@ def load_rows(
         )
         by_group = selection.groups is not None
         how = n_features, selection, values, takes_gaps
-        part = _complete(_in_order(parts.any_part, grid), feature_names, *how)
+        part = _complete(_flat(parts.any_part, in_order), feature_names, *how)
         y = part.y
         if y is not None and classes is not None:
             y = faults.as_classes(part, y, classes)
@@ -257,12 +256,12 @@ def load_inputs(
     return rows
 
 
-def _in_order(part: FilePart, grid: Grid | None) -> FilePart:
+def _flat(part: FilePart, in_order: Callable[[NDArray[Any]], NDArray[Any]] | None) -> FilePart:
     """Return a part whose values of a row have the order of a model that knows its axes."""
-    if grid is None or part.X.ndim < 3 or not grid.order:
+    if in_order is None or part.X.ndim < 3:
         return part
     try:
-        return replace(part, X=grid.in_order(part.X))
+        return replace(part, X=in_order(part.X))
     except ShapeError as error:
         raise ShapeError(f"{part.file}: {error}") from None
 

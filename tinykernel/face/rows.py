@@ -263,6 +263,7 @@ def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bo
     if cut is not None:
         rows = signal_rows(cut, size, seed)
     else:
+        axes = integer.input
         rows = load_rows(
             data,
             **file.taken_from(data),
@@ -274,7 +275,7 @@ def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bo
             seed=seed,
             keep_all=keep_all,
             takes_gaps=integer.takes_gaps,
-            grid=None if integer.n_numbers else integer.input,
+            in_order=axes.in_order if axes.order and not integer.n_numbers else None,
         )
     return replace(rows, notes=(*rows.notes, *outside(integer, rows.X, file.about)))
 
