@@ -22,8 +22,8 @@ from tinykernel.base.frames import coded_rows, is_frame
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.exactness import refuse_difference
 from tinykernel.conversion.files import input_names, read_model
-from tinykernel.conversion.teachers import instead_of, no_teacher
 from tinykernel.conversion.trees import integer_model
+from tinykernel.learn.teachers import instead_of, no_teacher
 from tinykernel.model.answers import columns_problem
 from tinykernel.model.integer import IntegerModel
 

@@ -19,8 +19,8 @@ from tinykernel.base import progress
 from tinykernel.base.checks import as_groups, refuse_missing
 from tinykernel.base.elementary import logs
 from tinykernel.base.errors import DataError, OptionError, RowsError, ShapeError
-from tinykernel.conversion.teachers import no_teacher
 from tinykernel.learn.loss import WIDE_TEMPERATURES
+from tinykernel.learn.teachers import no_teacher
 from tinykernel.model.answers import softmax
 
 _FOLDS = 5
