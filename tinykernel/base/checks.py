@@ -51,6 +51,7 @@ KIND_OF_MODEL = {"tree": "trees"}
 LARGEST_SEED = 2**32 - 1  # of scikit-learn and NumPy
 #: With more, training takes days, and no target has the flash.
 MOST_COMPONENTS = 65536
+MOST_UNITS = 1024
 #: Layouts that have a name, by their widths (`is_layout`).
 PRESETS = {
     "compact": "g4",
@@ -84,7 +85,10 @@ def one_of(*choices: object) -> Check:
 
 
 #: The kinds of models, of which `tinykernel.train` chooses one.
-model = one_of("auto", "components", "linear", "trees", "tree", "kernels", "chains", "separable")
+model = one_of(
+    *("auto", "components", "linear", "trees", "tree", "perceptron"),
+    *("kernels", "chains", "separable"),
+)
 
 
 def at_least(low: int) -> Check:
@@ -133,6 +137,12 @@ def components(name: str, value: Any) -> None:
         raise OptionError(f'{name}: 0 is for a linear part alone; give model="linear"')
     if check_count(name, value) > MOST_COMPONENTS:
         raise OptionError(f"{name} must be at most {MOST_COMPONENTS}; got {value}")
+
+
+def units(name: str, value: Any) -> None:
+    """Check a number of units."""
+    if check_count(name, value) > MOST_UNITS:
+        raise OptionError(f"{name} must be at most {MOST_UNITS}; got {value}")
 
 
 def augmentation(name: str, value: Any) -> None:

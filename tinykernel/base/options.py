@@ -13,7 +13,7 @@ _ClassT = TypeVar("_ClassT", bound=type)
 
 
 # Readers of options: kinds of models, and what inputs are.
-COMPONENTS, LINEAR, TREES = TABLES = ("components", "linear", "trees")
+COMPONENTS, LINEAR, TREES, PERCEPTRON = TABLES = ("components", "linear", "trees", "perceptron")
 KERNELS, CHAINS, SEPARABLE = ("kernels", "chains", "separable")
 WINDOWS, IMAGES = "signals", "images"
 #: Learning by epochs of gradients, for signals.

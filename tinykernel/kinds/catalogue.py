@@ -9,6 +9,7 @@ from tinykernel.kinds.images import ChainsKind, SeparableKind
 from tinykernel.kinds.kernels import KernelsKind
 from tinykernel.kinds.kind import AnyKind, Kind, RaceTrial, Spec
 from tinykernel.kinds.linear import LinearKind
+from tinykernel.kinds.perceptron import PerceptronKind
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.trees import TreesKind
 from tinykernel.learn.options import TrainerOptions
@@ -19,6 +20,7 @@ KINDS: tuple[AnyKind, ...] = (
     ComponentsKind(),
     LinearKind(),
     TreesKind(),
+    PerceptronKind(),
     KernelsKind(),
     ChainsKind(),
     SeparableKind(),
@@ -31,6 +33,7 @@ def kinds_for(options: TrainerOptions) -> list[AnyKind]:
     sized = {
         "n_components": ("components",),
         "n_kernels": ("kernels",),
+        "n_units": ("perceptron",),
         "n_channels": ("chains", "separable"),
     }
     allowed = {kind.name for kind in KINDS}

@@ -164,7 +164,7 @@ def no_room(problem: Problem, sizes: Sequence[Sized]) -> TinykernelError:
     least = min(over, key=lambda used: used.share, default=Usage(1.0, "more"))
     assert limits is not None
     if options.is_sized:
-        names = "n_components", "n_kernels", "n_channels", "n_prototypes"
+        names = "n_components", "n_kernels", "n_channels", "n_units", "n_prototypes"
         name = next(name for name in names if getattr(options, name, None) is not None)
         return BudgetError(
             f"a model of {getattr(options, name)} {name.removeprefix('n_')} needs {least.text}; "

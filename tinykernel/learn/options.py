@@ -35,6 +35,7 @@ from tinykernel.base.options import (
     IMAGES,
     INPUTS,
     KINDS_OF_SIDES,
+    PERCEPTRON,
     SEPARABLE,
     TABLES,
     WINDOWS,
@@ -215,12 +216,20 @@ class Parameters(MachineParameters):
         "proportion. By default as many as fit a budget, or 32.",
         reads=(CHAINS, SEPARABLE),
     )
+    n_units: int | None = option(
+        None,
+        Check(ranges.units, "1 to 1024"),
+        "Number of units in each hidden layer of a perceptron. By default as many as fit a budget, "
+        "or 64.",
+        reads=(PERCEPTRON,),
+    )
     model: str = option(
         "auto",
         ranges.model,
         'Kind of model. Tables: "components", perhaps with a linear part; "linear": a linear '
         'part alone; "trees": boosted trees; "tree": one tree of at most 64 leaves for each '
-        'output. Signals: "kernels", or "separable" convolutions of a spectrum. Images: '
+        'output; "perceptron": hidden layers. Signals: "kernels", or "separable" convolutions of '
+        "a spectrum. Images: "
         '"chains" of convolutions for images of one channel, or "separable" convolutions, '
         'whose layers mix channels. "auto": the best on held-out rows.',
     )
@@ -433,8 +442,9 @@ class TrainerOptions(ClassParameters, Parameters):
 
     @property
     def is_sized(self) -> bool:
-        """Whether the number of components, kernels or channels is fixed."""
-        return any(n is not None for n in (self.n_components, self.n_kernels, self.n_channels))
+        """Whether the number of components, kernels, channels or units is fixed."""
+        sizes = self.n_components, self.n_kernels, self.n_channels, self.n_units
+        return any(n is not None for n in sizes)
 
     def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
         """Return the bits of the linear part beside components, or on counts; None for none."""

@@ -16,17 +16,19 @@ exact in float64, so BLAS may add them up in any order.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from tinykernel.learn.convolutions.separable_passes import learn_features
+from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear.training import LEVEL_STEPS, LinearLearner, LinearRecipe
 from tinykernel.learn.loop import SLOTS
 from tinykernel.pieces.dense.spec import Dense
+from tinykernel.pieces.levels.spec import Levels
 
 _TOP = 255.0  # of a level and of a unit
 _UNIT = 64.0  # levels of one unit of `starts`
@@ -37,6 +39,8 @@ _GRADIENT_BITS = 26
 _MEASURED_ROWS = 8192
 # Share of the training at its end whose weights are averaged.
 _AVERAGED = 0.1
+# Of an input about its mean, beyond which levels saturate.
+_DEVIATIONS = 3.0
 _FINE_STEP = 4 / 127  # of weights of 8 bits
 
 _one_blas_thread = threadpool_limits.wrap(limits=1, user_api="blas")
@@ -274,3 +278,20 @@ def _whole(d: _Doubles) -> tuple[_Doubles, float]:
     _, exponent = np.frexp(max(float(np.abs(d).max()), 1e-30))
     unit = 2.0 ** (int(exponent) - _GRADIENT_BITS)
     return np.rint(d / unit), unit
+
+
+def levels_stage(rows: NDArray[Any], raw_dtype: str) -> Levels:
+    """Return 256 levels of each input, over three deviations about its mean at most."""
+    mean = rows.mean(axis=0, dtype=np.float64)
+    away = _DEVIATIONS * rows.std(axis=0, dtype=np.float64)
+    ends = [np.rint(end) if rows.dtype.kind != "f" else end for end in (mean - away, mean + away)]
+    low, high = (end.astype(rows.dtype) for end in _inside(ends, rows))
+    scaler = choose_scaler(np.clip(rows, low, high), raw_dtype, 8, "auto")
+    # The stage takes no constant inputs; these have no weights.
+    factor = np.where(scaler.multiplier == 0, 1, scaler.multiplier).astype(scaler.multiplier.dtype)
+    return Levels(replace(scaler, multiplier=factor), 0, 1, np.eye(rows.shape[1], dtype=np.int8))
+
+
+def _inside(ends: list[_Doubles], rows: NDArray[Any]) -> list[_Doubles]:
+    """Return ends that no value of the rows is beyond."""
+    return [np.clip(end, rows.min(axis=0), rows.max(axis=0)) for end in ends]

@@ -1,0 +1,175 @@
+"""A perceptron: one or two hidden layers and a linear part, on the inputs of a table."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.base.checks import MOST_UNITS
+from tinykernel.kinds.kind import Kind, RaceTrial, Spec, best_trial, candidate_of
+from tinykernel.kinds.problem import Problem
+from tinykernel.learn.choice import Candidate, joined, side_by_side
+from tinykernel.learn.folds import Fold
+from tinykernel.learn.linear.training import (
+    TrainingRows,
+    chained_model,
+    linear_recipe,
+    run_training,
+    split_rows,
+)
+from tinykernel.learn.loop import TrainingResult, run_epochs
+from tinykernel.learn.perceptron import PerceptronLearner, PerceptronRecipe, levels_stage
+from tinykernel.learn.signals.pool import count_scaler
+from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.levels.spec import Levels
+
+_DEFAULT, _MOST_INPUTS = 64, 1024
+_HIDDEN_BITS, _LINEAR_BITS = 4, 4
+_TOP = 255
+# Epochs for 60,000 rows, as of a linear part.
+_EPOCHS = 16
+# Shares of the units that short trainings drop, the usual one first.
+_DROPOUTS = (0.2, 0.1, 0.35, 0.0)
+_TRIAL_FOLDS, _TRIAL_SHARE = 1, 0.4
+_IN_WORDS = {1: "one layer", 2: "two layers"}
+
+
+@dataclass(frozen=True)
+class PerceptronSpec(Spec):
+    """The hidden layers, their units and the bits of their weights."""
+
+    SIZE: ClassVar[str] = "n_units"
+    FEWEST: ClassVar[int] = 2
+
+    n_units: int = _DEFAULT  # of each hidden layer.
+    n_layers: int = 2
+    bits: int = _HIDDEN_BITS  # {2, 4, 8}: of the weights of hidden layers.
+    linear_bits: int = _LINEAR_BITS  # {2, 4, 8}: of those of the linear part.
+    dropout: float = _DROPOUTS[0]  # share of units that a step leaves out.
+
+    def __str__(self) -> str:
+        """Describe them in words."""
+        layers = f"{_IN_WORDS[self.n_layers]} of {self.n_units} units"
+        return f"perceptron, {layers} of {self.bits} bits, dropout {self.dropout:g}"
+
+
+class PerceptronKind(Kind[PerceptronSpec]):
+    """A perceptron."""
+
+    name: ClassVar[str] = "perceptron"
+    cost: ClassVar[int] = 2  # in time; in flash all fill a budget.
+    behind: ClassVar[tuple[float, ...]] = (2.0, 1.3)
+
+    def applies(self, problem: Problem) -> str:
+        """Refuse many inputs, and options that exclude it."""
+        options = problem.options
+        if refused := super().applies(problem):
+            return refused
+        n_inputs = problem.data.X.shape[1]
+        if n_inputs > _MOST_INPUTS:
+            return f"a perceptron takes up to {_MOST_INPUTS} inputs, and rows have {n_inputs}"
+        if options.model == self.name:
+            return ""
+        return "not compared" if options.linear == "off" or options.sigma is not None else ""
+
+    def specs(self, problem: Problem) -> list[PerceptronSpec]:
+        """Return two layers and one, of the most units."""
+        options = problem.options
+        n = options.n_units or (_DEFAULT if problem.limits is None else MOST_UNITS)
+        bits = _LINEAR_BITS if options.linear in ("auto", "off") else int(options.linear)
+        spec = PerceptronSpec(n, linear_bits=bits)
+        if problem.limits is None or problem.is_quick:
+            return [spec]
+        return [spec, replace(spec, n_layers=1)]
+
+    def skeleton(self, spec: PerceptronSpec, problem: Problem) -> IntegerModel:
+        """Return layers with random weights."""
+        few = problem.once(Problem.few)
+        stage, rows = few.once(_rows)
+        return _model(PerceptronLearner(rows, _recipe(spec, few)), stage, few)
+
+    def epochs(self, spec: PerceptronSpec, problem: Problem) -> int:
+        return _recipe(spec, problem).epochs
+
+    def tune(self, specs: Sequence[PerceptronSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
+        """Compare numbers of layers by short trainings, then shares of dropout."""
+        folds = problem.folds[-_TRIAL_FOLDS:]
+        judged = self._judged(specs, problem, folds)
+        best = best_trial(specs, judged, problem, folds)
+        yield [best]
+        assert isinstance(best.spec, PerceptronSpec)
+        tried, known = [best.spec], [judged[list(specs).index(best.spec)]]
+        for dropout in _DROPOUTS[1:]:
+            if not problem.pace.goes_on(self.name):
+                break
+            tried.append(replace(best.spec, dropout=dropout))
+            known += self._judged(tried[-1:], problem, folds)
+        yield [best_trial(tried, known, problem, folds)]
+
+    def _judged(
+        self, specs: Sequence[PerceptronSpec], problem: Problem, folds: Sequence[Fold]
+    ) -> list[Candidate]:
+        """Judge short trainings inside folds, side by side."""
+        alone, n = problem.alone(), len(folds)
+        share = _TRIAL_SHARE * problem.pace.effort.share
+        tasks = [partial(self.judge, spec, alone, fold, share) for spec in specs for fold in folds]
+        parts = side_by_side(tasks, problem.n_threads)
+        return [joined(parts[first : first + n]) for first in range(0, len(parts), n)]
+
+    def judge(self, spec: PerceptronSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
+        _, rows = problem.once(_rows)
+        recipe = _recipe(spec, problem)
+        recipe = replace(recipe, n_threads=1, epochs=max(1, round(share * recipe.epochs)))
+        learner = PerceptronLearner(rows.of(fold.inside), recipe)
+        run_epochs(learner, recipe.epochs, stage=None)
+        decisions = learner.decide(learner.features(rows.inputs[fold.outside]))
+        return candidate_of(spec, decisions, problem, fold)
+
+    def fit(self, spec: PerceptronSpec, problem: Problem) -> TrainingResult:
+        data, recipe = problem.data, _recipe(spec, problem)
+        recipe = replace(recipe, epochs=problem.shortened(recipe.epochs))
+        rows = split_rows(data, problem.options)
+        stage, rows = _levels(rows, data.raw_dtype)
+        learner = PerceptronLearner(rows, recipe)
+        history = run_training(learner, rows, problem.pace.replanned)
+        return TrainingResult(_model(learner, stage, problem), recipe, history)
+
+
+def _recipe(spec: PerceptronSpec, problem: Problem) -> PerceptronRecipe:
+    """Return how a perceptron is learned."""
+    n, losses = len(problem.data.X), problem.data.losses
+    linear = linear_recipe(problem.options, n, spec.linear_bits, _EPOCHS, losses)
+    layers = {
+        "widths": (spec.n_units,) * spec.n_layers,
+        "layer_bits": (spec.bits,) * spec.n_layers,
+        "dropout": spec.dropout,
+    }
+    return PerceptronRecipe(**(vars(linear) | layers))
+
+
+def _rows(problem: Problem) -> tuple[Levels, TrainingRows]:
+    """Return the levels of the inputs, as a stage and of all rows."""
+    data = problem.data
+    rows = TrainingRows(data.X, data.targets(), data.weight, groups=data.groups)
+    return _levels(rows, data.raw_dtype)
+
+
+def _levels(rows: TrainingRows, raw_dtype: str) -> tuple[Levels, TrainingRows]:
+    stage, grid = levels_stage(rows.inputs, raw_dtype), Grid.table(raw_dtype, rows.inputs.shape[1])
+
+    def levels(raw: NDArray[np.generic]) -> NDArray[np.generic]:
+        return stage.run(raw, grid)
+
+    return stage, rows.map_rows(levels)
+
+
+def _model(learner: PerceptronLearner, stage: Levels, problem: Problem) -> IntegerModel:
+    """Return the model of a learner."""
+    data = problem.data
+    chain = stage, *learner.layers(), count_scaler("uint8", _TOP)
+    grid = Grid.table(data.raw_dtype, data.X.shape[1])
+    return chained_model(chain, grid, data.meaning, learner.stored())
