@@ -128,7 +128,7 @@ class PerceptronLearner(LinearLearner):
         """Return the whole weights of a layer (inputs, units)."""
         most = 2 ** (layer.bits - 1) - 1
         levels = np.rint(self._of(layer) / np.float32(_step_of(layer.bits)))
-        return np.clip(levels, -most, most).astype(np.float64)
+        return np.asarray(np.clip(levels, -most, most), dtype=np.float64)
 
     @_one_blas_thread
     def _fold(self) -> list[tuple[_Doubles, _Doubles]]:
@@ -142,9 +142,7 @@ class PerceptronLearner(LinearLearner):
                 levels = self._rounded(layer)
                 sums = values @ levels
                 if number == len(self._shifts):
-                    spread = max(1.0, float(np.sqrt(np.mean(np.var(sums, axis=0)))))
-                    shift = round(float(np.log2(spread / _SPREAD)))
-                    self._shifts.append(min(max(shift, 0), _MOST_SHIFT))
+                    self._shifts.append(_shift_for(np.var(sums, axis=0)))
                 start = _UNIT * self.starts[layer.units].astype(np.float64) + 0.5
                 bias = np.rint(start * 2.0 ** self._shifts[number] - sums.sum(axis=0) / len(sums))
                 self._folded.append((levels, np.clip(bias, -_LARGEST_BIAS, _LARGEST_BIAS)))
@@ -267,6 +265,17 @@ def _layers_of(n_inputs: int, recipe: PerceptronRecipe) -> list[_Layer]:
 def _step_of(bits: int) -> float:
     """Return the step between levels of weights of mean square 1."""
     return LEVEL_STEPS.get(bits, _FINE_STEP)
+
+
+def _shift_for(variances: _Doubles) -> int:
+    """Return the shift by which sums of these variances come nearest to the usual deviation.
+
+    >>> _shift_for(np.array([80.0**2 * 2**6])), _shift_for(np.zeros(3))
+    (3, 0)
+    """
+    # The exponent of twice the square, halved: log2 rounded, without a logarithm.
+    _, exponent = np.frexp(2 * variances.mean() / _SPREAD**2)
+    return min(max((int(exponent) - 1) // 2, 0), _MOST_SHIFT)
 
 
 def _whole(d: _Doubles) -> tuple[_Doubles, float]:
