@@ -48,7 +48,7 @@ def any_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], dict
         linear = str(rng.choice(["off", "2", "4", "8"]))
         options = {"linear": linear if linear == "off" else int(linear)}
         if linear != "off" and rng.random() < 0.3:
-            options["model"] = "linear"
+            options["model"] = str(rng.choice(["linear", "perceptron"]))
         else:
             options |= {"n_components": int(rng.choice([32, 64, 96]))}
             options["layout"] = str(rng.choice(list(PRESETS)))

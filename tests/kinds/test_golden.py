@@ -56,6 +56,7 @@ MODELS = {
     ).fit(X, y),
     "linear": lambda: Classifier(model="linear", **SHORT).fit(X, y),
     "trees": lambda: Classifier(model="trees", **QUICK).fit(X, y),
+    "perceptron": lambda: Classifier(model="perceptron", n_units=20, **SHORT).fit(X, y),
     "kernels": lambda: Classifier(n_kernels=40, **QUICK).fit(WINDOWS, y),
     "chains": lambda: Classifier(model="chains", **LAYERS).fit(X, y),
     "spectrum": lambda: Classifier(
@@ -72,6 +73,7 @@ FINGERPRINTS = {
     "beside": "85a70a0c53cbc6d6f93a48d2095838ab97507d65c8d7ecd9c412581a39eabb5b",
     "linear": "106802abd8679faa1ade41980bfc5f0483b0d841524bb87e8c3882ad7d9faa11",
     "trees": "90ae82c2a53c71164c971dd004de497805300261ab70d991c21c43e32be183ac",
+    "perceptron": "eb32f1c838f5a466cc1a8c4057860f9838446445b1a25bfabcbf47a2b41aa4d6",
     "kernels": "cff0d368a8e965c8e541ae38d93e85e99e0690690107199c322d1ab4289f2a66",
     "chains": "90f32c77aa5dbdc32c1ddcc87a9a599621dc259f09cc3b8bb6ebc38667049c47",
     "spectrum": "8cd99b464bf28f2b79933b2265b2d2a0eb979acfa89dd0532cfcf2d019223f4e",

@@ -195,7 +195,8 @@ def test_every_kind_says_in_words_why_it_does_not_apply():
     """A problem has at least one kind; the others have a reason."""
     table = problem_of()
     reasons = {kind.name: kind.applies(table) for kind in KINDS}
-    assert [name for name, why in reasons.items() if not why] == ["components", "linear", "trees"]
+    tables = ["components", "linear", "trees", "perceptron"]
+    assert [name for name, why in reasons.items() if not why] == tables
     assert [reasons[name] for name in ("kernels", "chains")] == [
         "only for signals",
         "only for images",
@@ -207,6 +208,7 @@ def test_every_kind_says_in_words_why_it_does_not_apply():
 def test_a_fixed_number_decides_the_kind():
     """Who fixes the number of components has no trees."""
     assert [k.name for k in kinds_for(TrainerOptions(n_components=64))] == ["components"]
+    assert [k.name for k in kinds_for(TrainerOptions(n_units=8))] == ["perceptron"]
     assert [k.name for k in kinds_for(TrainerOptions(n_channels=8))] == ["chains", "separable"]
     assert [k.name for k in kinds_for(TrainerOptions(model="tree"))] == ["trees"]
 

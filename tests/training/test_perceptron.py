@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinykernel.learn.linear.training import LEVEL_STEPS, TrainingRows, round_linear
-from tinykernel.learn.loop import Schedule, run_epochs
+from tinykernel.learn.loop import run_epochs
 from tinykernel.learn.perceptron import PerceptronLearner, PerceptronRecipe, levels_stage
 from tinykernel.pieces.grid import Grid
 
@@ -93,25 +93,6 @@ def test_gradients_are_those_of_slow_code(form, seed):
     for name, slow in zip(("shadow", "starts"), slow_gradients(learner, rows, recipe), strict=True):
         found = learner.gradients[name][0]
         np.testing.assert_allclose(found, slow, rtol=1e-3, atol=1e-3 * np.abs(slow).max())
-
-
-def test_the_last_weights_are_averaged():
-    """Those of the last tenth of the steps, the last one included."""
-    learner = PerceptronLearner(rows_of(0), recipe_of((4,), (4,), epochs=10))
-    learner.schedule, seen = Schedule(10), []
-    step = learner.step
-
-    def noted(rows, done):
-        loss = step(rows, done)
-        seen.append((done, learner._values.copy()))
-        return loss
-
-    learner.step = noted
-    for number in range(10):
-        learner.epoch(number)
-    last = [values for done, values in seen if done >= 0.9]
-    assert len(last) == 3
-    np.testing.assert_allclose(learner._values, np.mean(last, axis=0), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int32"])

@@ -93,6 +93,7 @@ trainings = {
     "trees": lambda: Classifier(
         model="trees", budget="2KB", random_state=0
     ).fit(*cancer),
+    "perceptron": lambda: Classifier(model="perceptron", n_units=20, **told).fit(X, y),
     "spectrum": lambda: Classifier(
         window_shape=(1024, 1),
         spectrum="64/32/8",
@@ -140,7 +141,7 @@ def test_a_model_is_the_same_on_every_processor() -> None:
     So does one, for compiling takes long, without fused multiply-add and wide vectors.
     """
     here = _fingerprints(2, "all", {})
-    assert len(here) == 16
+    assert len(here) == 17
     assert _fingerprints(1, "all", _OLD_LIBRARIES) == here
     old = _fingerprints(1, "linear", _OLD_PROCESSOR)
     assert old == [line for line in here if line.startswith(("linear", "calibrated"))]

@@ -15,7 +15,6 @@ All matrices are whole numbers: levels are, and gradients are rounded to 26 bits
 exact in float64, so BLAS may add them up in any order.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -37,8 +36,6 @@ _SPREAD, _START_SPREAD = 80.0, 0.3
 _MOST_SHIFT, _LARGEST_BIAS = 30, 2**30
 _GRADIENT_BITS = 26
 _MEASURED_ROWS = 8192
-# Share of the training at its end whose weights are averaged.
-_AVERAGED = 0.1
 # Of an input about its mean, beyond which levels saturate.
 _DEVIATIONS = 3.0
 _FINE_STEP = 4 / 127  # of weights of 8 bits
@@ -55,7 +52,7 @@ class PerceptronRecipe(LinearRecipe):
 
     widths: tuple[int, ...] = (64,)  # units of each hidden layer.
     layer_bits: tuple[int, ...] = (4,)  # {2, 4, 8}: of the weights of each hidden layer.
-    weight_step: float = 0.02  # largest step of Adam, for weights of mean square 1.
+    weight_step: float = 0.06  # largest step of Adam, for weights of mean square 1.
     start_step: float = 0.02  # the same for the starts a.
 
 
@@ -102,11 +99,6 @@ class PerceptronLearner(LinearLearner):
         self.measure(self.features(inputs[self._measured]))
         self.spread[:] = 1  # units that are constant at first may learn
         self.draw_linear()
-
-    def _begin(self, names: Iterable[str]) -> None:
-        """Lay out parameters, and make room for the average of the last ones."""
-        super()._begin(names)
-        self._average, self._n_averaged = np.zeros_like(self._values), 0
 
     def steps(self) -> dict[str, float]:
         """Return the names of all learned parameters, each with its largest step."""
@@ -172,12 +164,8 @@ class PerceptronLearner(LinearLearner):
 
     @_one_blas_thread
     def epoch(self, number: int) -> float:
-        """Go through all rows once; return the mean loss. The last epoch ends in the averages."""
-        loss = super().epoch(number)
-        if number + 1 == self.schedule.total and self._n_averaged:
-            self._values[:] = self._average
-            self._folded = None
-        return loss
+        """Go through all rows once; return the mean loss."""
+        return super().epoch(number)
 
     def accumulate(self, rows: NDArray[np.int64]) -> None:
         """Compute the gradients of some rows."""
@@ -225,17 +213,9 @@ class PerceptronLearner(LinearLearner):
                 d = (d @ left.levels.T) * factor
 
     def update(self, share: float, factor: np.float32) -> None:
-        """Let Adam move every learned parameter; average those of the last steps."""
+        """Let Adam move every learned parameter."""
         super().update(share, factor)
         self._normalise()
-
-    def step(self, rows: NDArray[np.int64], done: float) -> float:
-        """Take one step on a batch, at a share of the training; return the mean loss."""
-        loss = super().step(rows, done)
-        if done >= 1 - _AVERAGED:
-            self._n_averaged += 1
-            self._average += (self._values - self._average) / np.float32(self._n_averaged)
-        return loss
 
     def restore(self, state: list[_Floats]) -> None:
         """Put back learned parameters."""
