@@ -16,6 +16,7 @@ from tinykernel.learn.folds import Fold
 from tinykernel.learn.linear.training import (
     TrainingRows,
     chained_model,
+    linear_dropout,
     linear_recipe,
     run_training,
     split_rows,
@@ -32,8 +33,8 @@ _HIDDEN_BITS, _LINEAR_BITS = 4, 4
 _TOP = 255
 # Epochs for 60,000 rows, as of a linear part.
 _EPOCHS = 12
-# Shares of the units that short trainings drop, the usual one first.
-_DROPOUTS = (0.2, 0.1, 0.35, 0.0)
+# Shares of the units that short trainings drop.
+_DROPOUTS, _USUAL_DROPOUT = (0.35, 0.2, 0.1, 0.0), 0.2
 _TRIAL_FOLDS, _TRIAL_SHARE = 1, 0.5
 _IN_WORDS = {1: "one layer", 2: "two layers"}
 
@@ -49,7 +50,7 @@ class PerceptronSpec(Spec):
     n_layers: int = 2
     bits: int = _HIDDEN_BITS  # {2, 4, 8}: of the weights of hidden layers.
     linear_bits: int = _LINEAR_BITS  # {2, 4, 8}: of those of the linear part.
-    dropout: float = _DROPOUTS[0]  # share of units that a step leaves out.
+    dropout: float = _USUAL_DROPOUT  # share of units that a step leaves out.
 
     def __str__(self) -> str:
         """Describe them in words."""
@@ -96,19 +97,22 @@ class PerceptronKind(Kind[PerceptronSpec]):
         return _recipe(spec, problem).epochs
 
     def tune(self, specs: Sequence[PerceptronSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
-        """Compare numbers of layers by short trainings, then shares of dropout."""
+        """Compare numbers of layers by short trainings, then shares of dropout.
+
+        Long trainings need more of it: the largest share within one standard error is taken.
+        """
         folds = problem.folds[-_TRIAL_FOLDS:]
         judged = self._judged(specs, problem, folds)
         best = best_trial(specs, judged, problem, folds)
         yield [best]
         assert isinstance(best.spec, PerceptronSpec)
-        tried, known = [best.spec], [judged[list(specs).index(best.spec)]]
-        for dropout in _DROPOUTS[1:]:
-            if not problem.pace.goes_on(self.name):
-                break
-            tried.append(replace(best.spec, dropout=dropout))
-            known += self._judged(tried[-1:], problem, folds)
-        yield [best_trial(tried, known, problem, folds)]
+        if problem.is_quick:
+            return
+        shares = [d for d in _DROPOUTS if problem.pace.goes_on(self.name)]
+        tried = [replace(best.spec, dropout=share) for share in shares] or [best.spec]
+        judged = self._judged(tried, problem, folds)
+        ranked = [replace(each, cost=rank) for rank, each in enumerate(judged)]
+        yield [best_trial(tried, ranked, problem, folds)]
 
     def _judged(
         self, specs: Sequence[PerceptronSpec], problem: Problem, folds: Sequence[Fold]
@@ -121,12 +125,7 @@ class PerceptronKind(Kind[PerceptronSpec]):
         return [joined(parts[first : first + n]) for first in range(0, len(parts), n)]
 
     def judge(self, spec: PerceptronSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
-        _, rows = problem.once(_rows)
-        recipe = _recipe(spec, problem)
-        recipe = replace(recipe, n_threads=1, epochs=max(1, round(share * recipe.epochs)))
-        learner = PerceptronLearner(rows.of(fold.inside), recipe)
-        run_epochs(learner, recipe.epochs, stage=None)
-        decisions = learner.decide(learner.features(rows.inputs[fold.outside]))
+        decisions = problem.once(_decisions, spec, fold, share)
         return candidate_of(spec, decisions, problem, fold)
 
     def fit(self, spec: PerceptronSpec, problem: Problem) -> TrainingResult:
@@ -139,14 +138,26 @@ class PerceptronKind(Kind[PerceptronSpec]):
         return TrainingResult(_model(learner, stage, problem), recipe, history)
 
 
+def _decisions(
+    problem: Problem, spec: PerceptronSpec, fold: Fold, share: float
+) -> NDArray[np.float32]:
+    """Train inside a fold for a share of the epochs, and decide the rows outside."""
+    (_, rows), recipe = problem.once(_rows), _recipe(spec, problem)
+    recipe = replace(recipe, n_threads=1, epochs=max(1, round(share * recipe.epochs)))
+    learner = PerceptronLearner(rows.of(fold.inside), recipe)
+    run_epochs(learner, recipe.epochs, stage=None)
+    return learner.decide(learner.features(rows.inputs[fold.outside]))
+
+
 def _recipe(spec: PerceptronSpec, problem: Problem) -> PerceptronRecipe:
     """Return how a perceptron is learned."""
-    n, losses = len(problem.data.X), problem.data.losses
+    (n, n_inputs), losses = problem.data.X.shape, problem.data.losses
     linear = linear_recipe(problem.options, n, spec.linear_bits, _EPOCHS, losses)
     layers = {
         "widths": (spec.n_units,) * spec.n_layers,
         "layer_bits": (spec.bits,) * spec.n_layers,
         "dropout": spec.dropout,
+        "input_dropout": linear_dropout(n_inputs),
     }
     return PerceptronRecipe(**(vars(linear) | layers))
 

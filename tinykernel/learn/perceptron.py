@@ -52,6 +52,7 @@ class PerceptronRecipe(LinearRecipe):
 
     widths: tuple[int, ...] = (64,)  # units of each hidden layer.
     layer_bits: tuple[int, ...] = (4,)  # {2, 4, 8}: of the weights of each hidden layer.
+    input_dropout: float = 0.0  # share of inputs set to their mean, at random for each row.
     weight_step: float = 0.06  # largest step of Adam, for weights of mean square 1.
     start_step: float = 0.02  # the same for the starts a.
 
@@ -186,10 +187,12 @@ class PerceptronLearner(LinearLearner):
         passed: list[_Passed] = []
         for layer, shift in zip(self._layers, self._shifts, strict=True):
             levels, worth = self._rounded(layer), 2.0**-shift
-            if passed and self.recipe.dropout:
-                stays = self.rng.random(values.shape, dtype=np.float32) >= self.recipe.dropout
-                values, worth = values * stays, worth / (1 - self.recipe.dropout)
-                passed[-1].open[~stays] = False
+            dropout = self.recipe.dropout if passed else self.recipe.input_dropout
+            if dropout:
+                stays = self.rng.random(values.shape, dtype=np.float32) >= dropout
+                values, worth = values * stays, worth / (1 - dropout)
+                if passed:
+                    passed[-1].open[~stays] = False
             sums = values @ levels
             start = _UNIT * self.starts[layer.units].astype(np.float64)
             exact = (sums - sums.sum(axis=0) / len(sums)) * worth + start
