@@ -13,7 +13,7 @@ from tinykernel.kinds.catalogue import KINDS, kinds_for
 from tinykernel.kinds.images import ChannelsSpec, SeparableKind
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec
 from tinykernel.kinds.problem import Problem
-from tinykernel.kinds.selection import select
+from tinykernel.kinds.selection import deliver, estimated, select
 from tinykernel.kinds.trees import TreesKind, TreesSpec, single_tree
 from tinykernel.learn.choice import Candidate
 from tinykernel.learn.convolutions.training import PreparedImages
@@ -247,3 +247,26 @@ def test_one_tree_that_is_not_behind_many_is_named(wrong, is_named):
         "tables of 215 in place of 2564 bytes: one tree an output chosen over" in said
     ) == is_named
     assert bool(said) == is_named
+
+
+def test_a_perceptron_is_taken_where_borders_bend():
+    """Dropout is chosen on folds, and the trained model keeps to the budget."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 6)).astype(np.float32)
+    y = (X[:, 0] * X[:, 1] > 0).astype(int) + 2 * (X[:, 2] * X[:, 3] > 0)
+    kinds = [kind for kind in KINDS if kind.name in ("linear", "perceptron")]
+    options = TrainerOptions(random_state=0, epochs=12)
+    problem = Problem(prepare(X, y)[1], options, None, parse_limits("3KB"))
+    chosen = select(problem, kinds)
+    assert chosen.kind.name == "perceptron"
+    result, trainings = deliver(chosen, problem, estimated(problem))
+    assert trainings == 1
+    assert np.mean(result.machine.predict(X) == y) > 0.8
+
+
+def test_a_perceptron_of_many_inputs_is_refused():
+    """Levels take 1,024 channels at most; other kinds go on."""
+    X = np.random.default_rng(0).normal(size=(20, 1025)).astype(np.float32)
+    problem = Problem(prepare(X, np.arange(20) % 2)[1], TrainerOptions(random_state=0))
+    kinds = [kind for kind in KINDS if kind.name == "perceptron"]
+    refused(OptionError, select, problem, kinds)

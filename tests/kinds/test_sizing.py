@@ -13,6 +13,7 @@ from tinykernel.kinds.components import ComponentsKind
 from tinykernel.kinds.images import SeparableKind
 from tinykernel.kinds.kernels import KernelsKind
 from tinykernel.kinds.linear import LinearKind, LinearSpec
+from tinykernel.kinds.perceptron import PerceptronKind
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.sizing import sized, usage
 from tinykernel.learn.options import TrainerOptions
@@ -58,6 +59,20 @@ def test_a_linear_part_over_the_budget_becomes_narrower():
     assert kind.smaller(LinearSpec(2), 10, model, problem).scaler_scope == "global"
     fixed = problem_of(X[:300], y[:300], "8KB", linear=8)
     assert kind.smaller(LinearSpec(8), 10, model, fixed).scaler_scope == "global"
+
+
+@pytest.mark.parametrize("budget", ["2KB", "flash=8KB,instructions=20k", "flash=30KB,ram=1KB"])
+def test_hidden_layers_fill_the_budget(budget):
+    """Two layers compete with one; one unit more would be over a limit."""
+    X, y = load_digits(return_X_y=True)
+    problem, kind = problem_of(X[:300].astype(np.uint8), y[:300], budget), PerceptronKind()
+    found = sized(kind, problem).specs
+    assert [spec.n_layers for spec in found] == [2, 1]
+    for spec in found:
+        known = problem.limits, problem.target
+        assert usage(kind.skeleton(spec, problem), *known, slack=True).share <= 1
+        wider = kind.resized(spec, round(1.05 * spec.n_units) + 2, problem)
+        assert usage(kind.skeleton(wider, problem), *known, slack=True).share > 1
 
 
 def test_channels_of_convolutions_fill_the_budget():

@@ -122,7 +122,7 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
     from tinykernel.face.pages.page import plain
     from tinykernel.judge.decisions import decision_in_words
 
-    inputs, grid = f"{integer.n_features} of {integer.raw_dtype}", integer.input
+    inputs, grid = f"{integer.n_inputs} of {integer.raw_dtype}", integer.input
     if not grid.is_table:
         unit = "samples and channels" if grid.is_signal else "pixels"
         beside = "" if integer.beside is None else f" and {integer.beside.title}"
