@@ -111,7 +111,7 @@ class PerceptronKind(Kind[PerceptronSpec]):
         shares = [d for d in _DROPOUTS if problem.pace.goes_on(self.name)]
         tried = [replace(best.spec, dropout=share) for share in shares] or [best.spec]
         judged = self._judged(tried, problem, folds)
-        ranked = [replace(each, cost=rank) for rank, each in enumerate(judged)]
+        ranked = [replace(candidate, cost=rank) for rank, candidate in enumerate(judged)]
         yield [best_trial(tried, ranked, problem, folds)]
 
     def _judged(

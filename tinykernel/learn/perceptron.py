@@ -57,7 +57,7 @@ class PerceptronRecipe(LinearRecipe):
     start_step: float = 0.02  # the same for the starts a.
 
 
-class _Layer(NamedTuple):
+class _HiddenLayer(NamedTuple):
     """Where a layer has its weights (inputs, units) and its units."""
 
     bits: int
@@ -66,7 +66,7 @@ class _Layer(NamedTuple):
     units: slice
 
 
-class _Passed(NamedTuple):
+class _HiddenPass(NamedTuple):
     """What a batch left in a layer, for the way back."""
 
     inputs: _Doubles  # (k, inputs), whole numbers
@@ -106,7 +106,7 @@ class PerceptronLearner(LinearLearner):
         recipe = self.recipe
         return super().steps() | {"shadow": recipe.weight_step, "starts": recipe.start_step}
 
-    def _of(self, layer: _Layer, flat: _Floats | None = None) -> _Floats:
+    def _of(self, layer: _HiddenLayer, flat: _Floats | None = None) -> _Floats:
         """Return the shadow of a layer, or another array of its form, as (inputs, units)."""
         return (self.shadow if flat is None else flat)[layer.weights].reshape(layer.shape)
 
@@ -117,7 +117,7 @@ class PerceptronLearner(LinearLearner):
             square = np.square(shadow).sum(axis=0, dtype=np.float64) / layer.shape[0]
             shadow /= np.sqrt(np.maximum(square, 1e-12)).astype(np.float32)
 
-    def _rounded(self, layer: _Layer) -> _Doubles:
+    def _rounded(self, layer: _HiddenLayer) -> _Doubles:
         """Return the whole weights of a layer (inputs, units)."""
         most = 2 ** (layer.bits - 1) - 1
         levels = np.rint(self._of(layer) / np.float32(_step_of(layer.bits)))
@@ -182,9 +182,9 @@ class PerceptronLearner(LinearLearner):
         self._in_threads(part, self._n_slots)
         self._backward(passed, d_features.astype(np.float64))
 
-    def _forward(self, values: _Doubles) -> tuple[_Doubles, list[_Passed]]:
+    def _forward(self, values: _Doubles) -> tuple[_Doubles, list[_HiddenPass]]:
         """Run a batch with the means of its own; the linear part drops of the last units."""
-        passed: list[_Passed] = []
+        passed: list[_HiddenPass] = []
         for layer, shift in zip(self._layers, self._shifts, strict=True):
             levels, worth = self._rounded(layer), 2.0**-shift
             dropout = self.recipe.dropout if passed else self.recipe.input_dropout
@@ -196,11 +196,11 @@ class PerceptronLearner(LinearLearner):
             sums = values @ levels
             start = _UNIT * self.starts[layer.units].astype(np.float64)
             exact = (sums - sums.sum(axis=0) / len(sums)) * worth + start
-            passed.append(_Passed(values, levels, (exact > 0) & (exact < _TOP), worth))
+            passed.append(_HiddenPass(values, levels, (exact > 0) & (exact < _TOP), worth))
             values = np.clip(np.rint(exact), 0, _TOP)
         return values, passed
 
-    def _backward(self, passed: list[_Passed], d: _Doubles) -> None:
+    def _backward(self, passed: list[_HiddenPass], d: _Doubles) -> None:
         """Store the gradients of shadows and starts, given that of the last units."""
         for layer, left in zip(self._layers[::-1], passed[::-1], strict=True):
             d, unit = _whole(d * left.open)
@@ -236,11 +236,11 @@ class PerceptronLearner(LinearLearner):
         return tuple(stages)
 
 
-def _layers_of(n_inputs: int, recipe: PerceptronRecipe) -> list[_Layer]:
-    layers, weight, unit, before = list[_Layer](), 0, 0, n_inputs
+def _layers_of(n_inputs: int, recipe: PerceptronRecipe) -> list[_HiddenLayer]:
+    layers, weight, unit, before = list[_HiddenLayer](), 0, 0, n_inputs
     for width, bits in zip(recipe.widths, recipe.layer_bits, strict=True):
         weights = slice(weight, weight + before * width)
-        layers.append(_Layer(bits, (before, width), weights, slice(unit, unit + width)))
+        layers.append(_HiddenLayer(bits, (before, width), weights, slice(unit, unit + width)))
         weight, unit, before = weights.stop, unit + width, width
     return layers
 
