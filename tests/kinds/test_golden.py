@@ -64,7 +64,7 @@ MODELS = {
     ).fit(SOUNDS, y),
     "separable": lambda: Classifier(model="separable", **LAYERS).fit(X, y),
     "prototypes": lambda: NoveltyDetector(random_state=0).fit(X[y < 5]),
-    "perceptron": _perceptron,
+    "converted": _perceptron,
     "known": _known,
     "events": _events,
 }
@@ -78,7 +78,7 @@ FINGERPRINTS = {
     "chains": "90f32c77aa5dbdc32c1ddcc87a9a599621dc259f09cc3b8bb6ebc38667049c47",
     "spectrum": "8cd99b464bf28f2b79933b2265b2d2a0eb979acfa89dd0532cfcf2d019223f4e",
     "separable": "469cc40e4356fd60e9f70f702ea557a4179fd30fd4ac7573f9c7f3f3969f4b69",
-    "perceptron": "0775e590e1301e7028954dee236863799b8ade088ed1a66a8fa6e3e35c8b8aad",
+    "converted": "0775e590e1301e7028954dee236863799b8ade088ed1a66a8fa6e3e35c8b8aad",
     "known": "036adffd06987711f20bcb5c31ca3a62c2d5ac75d38420e157bb99fb64123146",
     "events": "407605c7c714abc56bab1b44ab33748e5be6b88c3fa454820f556005ad43ab0b",
     "prototypes": "5005785660fb5dc8ffd4ee53fb04e191f9eb14a0ca781c4db7054c590c5df52d",
