@@ -14,7 +14,7 @@ from tests.refusals import refused_for
 from tinykernel import TernaryKernelClassifier
 from tinykernel.data.splits import KEPT, record_of, seen_before
 from tinykernel.judge import models
-from tinykernel.judge.baselines import label_baselines, value_baselines
+from tinykernel.judge.baselines import label_baselines
 from tinykernel.judge.cautions import cautions, far_groups, from_few_groups
 from tinykernel.judge.figures import (
     Baseline,
@@ -214,21 +214,6 @@ def test_baselines_learn_from_the_resized_image():
     np.testing.assert_array_equal(learned[0].sum(axis=1), 1024 * images.sum(axis=(1, 2)))
 
 
-def test_a_tree_that_is_far_better_is_told():
-    """Sharp thresholds of two inputs: a tree finds them, a linear model does not; of values too."""
-    X = RNG.normal(size=(1500, 4)).astype(np.float32)
-    y = (np.abs(X[:, 0]) > 1) ^ (X[:, 1] > 0.5)
-    train, test = (X[:1000], y[:1000]), (X[1000:], y[1000:])
-    found = label_baselines(train, test, np.zeros(500, dtype=bool))
-    assert found["tree"].better
-    assert found["linear"].figures["accuracy"] < 0.8
-    assert found["tree"].figures["accuracy"] > 0.95
-    assert found["tree"].n_bytes <= 63 * 8
-    values = value_baselines((train[0], 5.0 * train[1]), (test[0], 5.0 * test[1]), np.zeros(500))
-    assert values["tree"].better
-    assert values["tree"].figures["rmse"] < values["linear"].figures["rmse"] / 2
-
-
 def test_better_is_more_than_as_good():
     """A baseline that is right more often by one row of 300 is as good; by 60 it is better."""
     X, y = RNG.normal(size=(300, 2)), np.zeros(300, dtype=int)
@@ -293,23 +278,6 @@ def test_cautions(kind, expected):
     assert "--" not in "".join(lines)
     if not expected:
         assert not lines
-
-
-@pytest.mark.parametrize(
-    ("rows", "wrong", "expected"),
-    [
-        (6, 0, "label 1 is rare, 2.5 % of the training rows: 6 test rows of it say little"),
-        (6, 2, "the accuracy hides that 4 of its 6 test rows are found"),
-        (40, 0, ""),
-    ],
-)
-def test_a_rare_label_that_is_found_is_no_reason_for_doubt(rows, wrong, expected):
-    """Only a recall below the accuracy is hidden by it; of few rows the recall is uncertain."""
-    X, y, X_test, _ = data("rare")
-    true = (np.arange(100) < rows).astype(int)
-    answers = np.where(np.arange(100) < wrong, 0, true)
-    said = cautions(compare(true, answers), X, y, X_test)
-    assert [expected in line for line in said] == [True] * bool(expected)
 
 
 def test_samples_of_a_window_are_not_suspicious():

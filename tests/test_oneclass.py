@@ -76,15 +76,6 @@ def test_the_score_is_the_distance(watch, tmp_path) -> None:
     assert load(tmp_path / "m.tkm") == model
 
 
-@pytest.mark.parametrize("core", ["host", "cortex-m0", "cortex-m4", "esp32c3"])
-def test_c_and_python_agree(require_platforms, digits, watch, core) -> None:
-    """Tables on the host and on emulated cores, through both entries."""
-    require_platforms(core)
-    flags = SANITISERS if core == "host" else None
-    result = verify(watch, digits[1][:60], target=core, flags=flags)
-    assert result.first_difference is None
-
-
 def test_windows_and_streams(require_tool) -> None:
     """Kernels need no labels; a stream decides as the windows do; groups stay together."""
     require_tool("gcc")

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tinykernel
 from tests.refusals import refused, refused_for
-from tinykernel import TernaryKernelRegressor, export, load, save, train, verify
+from tinykernel import TernaryKernelRegressor, load, save, train, verify
 from tinykernel.base.errors import OptionError, RangeError
 
 
@@ -103,32 +103,6 @@ def test_validation_rows_choose_the_epoch(rows):
     model = quick(epochs=12).fit(X[:150], y[:150], validation=(X_test, y_test))
     best = model.history_["accuracy"].max()
     assert model.quantize().score(X_test, y_test) == pytest.approx(best, abs=0.01)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"n_components": 128, "columns": 2},
-        {"linear": "off", "loss": "absolute"},
-        {"n_components": 32, "loss": (0.1, 0.5, 0.9)},
-    ],
-)
-def test_c_gives_the_same_values(rows, tmp_path, require_tool, options):
-    """Every value of the C is Python's, twice; two values are no binary problem."""
-    require_tool("gcc")
-    X, y, X_test, y_test = rows
-    options = dict(options)
-    if options.pop("columns", 1) == 2:
-        y, y_test = np.stack([y, -3 * y], axis=1), np.stack([y_test, -3 * y_test], axis=1)
-    model = quick(**{"epochs": 2} | options).fit(X[:100], y[:100])
-    found = verify(model, X_test, y_test)
-    assert found.ok
-    assert found.scores == 200 * len(model.outputs_)
-    export(model, None, tmp_path / "out", name="wear", format="single")
-    header = (tmp_path / "out" / "wear.h").read_text()
-    shift = model.quantize().answers.shift
-    assert f"#define WEAR_SCALE_SHIFT {shift if shift >= 0 else f'({shift})'}\n" in header
-    assert "CLASS" not in header
 
 
 def test_a_stream_of_values(require_tool):

@@ -1,6 +1,5 @@
 """Folders beside the package, its version, and what scripts of others import."""
 
-import importlib.util
 import subprocess
 import sys
 
@@ -78,9 +77,3 @@ def test_public_names_exist() -> None:
     assert set(tinykernel.__all__) <= set(dir(tinykernel))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = tinykernel.nothing
-
-
-def test_no_public_name_is_a_module() -> None:
-    """Importing a module of the name of a public function would hide the function."""
-    for name in tinykernel.__all__:
-        assert importlib.util.find_spec(f"tinykernel.{name}") is None

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 
 from tests.cli.tools import blobs, run, succeeded
-from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
-from tinykernel import Classifier, save
-from tinykernel.compile.enums import consists_of
+from tinykernel import save
 from tinykernel.compile.projects import exported_files
-from tinykernel.compile.sources import render_sources
 from tinykernel.model.answers import Labels
 
 LABELS = ("a\u202evil\u2066", "\x1b[31mred`b`", "new\nline\u200b\x9b|x")
@@ -61,13 +58,3 @@ def test_labels_do_not_steer_files_that_people_read(hostile) -> None:
         if not name.endswith((".svg", ".json")):
             assert all(map(str.isprintable, text.split("\n"))), name
     assert b"1 is `\\x1b[31mred'b'`, 2 is `new\\nline" in files["README.md"]
-
-
-def test_one_tree_is_1_tree():
-    """One thing of a kind is in the singular: parts of a model, inputs and channels of a header."""
-    X, y = np.arange(40)[:, None].astype(np.int16), np.arange(40) // 20
-    tree = Classifier(model="tree", random_state=0).fit(X, y).quantize()
-    assert consists_of(tree) == "1 tree of 2 leaves, 1 input"
-    assert b"a classifier of 1 input with 2 classes" in render_sources(tree, "m")["include/m.h"]
-    sound = local_model(random_signal_stage(1, channels=1), 1)
-    assert b" of 1 channel, with" in render_sources(sound, "m")["include/m.h"]

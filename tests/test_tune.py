@@ -2,7 +2,6 @@
 
 import os
 import signal
-from dataclasses import replace
 from unittest.mock import Mock
 
 import joblib
@@ -20,7 +19,6 @@ from tinykernel.base.errors import (
     DataError,
     FileError,
     FormatError,
-    OptionError,
     RowsError,
     ToolError,
 )
@@ -216,16 +214,6 @@ def test_the_test_of_a_fold_is_not_trained_on(monkeypatch, no_tools):
     assert len(found.points[0].folds) == 2
 
 
-def test_trials_are_not_linked(monkeypatch, no_tools):
-    """The estimate decides sizes, so nobody waits for a compiler that is there."""
-    monkeypatch.setattr("tinykernel.run.toolchains.find_toolchain", lambda *_: object())
-    monkeypatch.setattr(
-        "tinykernel.run.footprint.measure_footprint", Mock(side_effect=AssertionError)
-    )
-    found = tune(*data(3), sizes=["3KB"], n_jobs=1, **QUICK)
-    assert [point.measured for point in found.points] == ["estimate"]
-
-
 def test_the_journal_is_continued(trained, tmp_path):
     """What is finished is not trained again, also with other sizes; the result is the same."""
     X, y = data()
@@ -292,20 +280,6 @@ def test_a_foreign_journal_is_refused(trained, tmp_path):
     refused(FileError, tune, X, y, **how | {"journal": tmp_path / "photos" / "a.jpg"})
 
 
-def test_the_time_is_kept(trained, tmp_path, monkeypatch):
-    """Nothing is begun that would end too late; the best so far is kept, and it is said."""
-    X, y = data()
-    clock = iter(range(10_000))
-    monkeypatch.setattr("tinykernel.kinds.tune.run.time.monotonic", lambda: next(clock) * 0.1)
-    found = tune(X, y, sizes=["2KB", "3KB"], n_folds=4, n_jobs=1, max_time=1.2)
-    assert found.stopped == "the time was up"
-    assert 3 <= found.done < found.total == 10
-    one = replace(found, n_folds=1)  # by which sizes differ by chance
-    assert one.recommendation.startswith("No size is recommended, as one fold alone was finished.")
-    refused(BudgetError, tune, X, y, sizes=["2KB"], max_time=1e-9, journal=tmp_path / "j")
-    refused(OptionError, tune, X, y, sizes=["2KB"], max_time="5m", match="in seconds")
-
-
 def test_frames_keep_their_names(require_tool):
     """Of numbers; text has no place in the result, and is one line."""
     pd = require_tool("pandas")
@@ -314,35 +288,6 @@ def test_frames_keep_their_names(require_tool):
     names = tuple(frame.columns)
     assert tune(frame, y, sizes=["2KB"], n_jobs=1, **QUICK).model.feature_names == names
     refused(DataError, tune, frame.assign(f0="a"), y, sizes=["2KB"], match="holds text or lacks")
-
-
-def test_the_time_left_is_that_of_all_trainings(trained, monkeypatch):
-    """Each training that waits takes as long as that of the closest size; the limit is named."""
-    X, y = data()
-    clock, said, stub = iter(range(10_000)), [], tinykernel.kinds.tune.trials.run_trial
-    monkeypatch.setattr("tinykernel.kinds.tune.run.time.monotonic", lambda: next(clock) * 0.001)
-    monkeypatch.setattr(
-        "tinykernel.kinds.tune.trials.run_trial", lambda *work: replace(stub(*work), seconds=10.0)
-    )
-    with progress.observing(lambda step: said.append(step.message)):
-        tune(X, y, sizes=["2KB", "3KB"], n_folds=2, n_jobs=1, max_time=25)
-    ends = [text.partition("about ")[2] for text in said[1:-1]]
-    limited = [f"{left} s left, 25 s until the limit" for left in (50, 40, 30)]
-    assert ends == [*limited, "20 s left", "10 s left"]
-
-
-def test_all_processors_but_one_are_as_many_trials(trained, monkeypatch):
-    """With n_jobs=-2 the time left was divided by -2; a number that is none is one line."""
-    begun = []
-    monkeypatch.setattr("tinykernel.kinds.tune.tuner.os.cpu_count", lambda: 4)
-    monkeypatch.setattr(
-        tinykernel.kinds.tune.run.Run, "go", lambda run, n_jobs: begun.append(n_jobs)
-    )
-    for n_jobs in (None, -1, -2, -9, 2):
-        with pytest.raises(BudgetError):
-            tune(*data(), sizes=["2KB"], n_jobs=n_jobs)
-    assert begun == [4, 4, 3, 1, 2]
-    refused(OptionError, tune, *data(), n_jobs="2", match="n_jobs must be a whole number; got '2'")
 
 
 def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):

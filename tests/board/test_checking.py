@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tests.board.kinds import KINDS, SMALL, rows_of
-from tests.fuzz.serial import Liar
 from tests.random_models import random_model
-from tinykernel.base.errors import ModelError, TinykernelError
+from tinykernel.base.errors import ModelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.run import emulator
 from tinykernel.run.checking import BoardResult, verify_on_board
@@ -108,18 +107,6 @@ def test_another_model_on_the_board_is_refused(require_tool) -> None:
     model, other = KINDS["table"](), random_model(7, n_classes=4, **SMALL)
     with emulated_board(other) as board, Link(board.port) as link, pytest.raises(ModelError):
         verify_on_board(ConnectedBoard(link), model, rows_of(model, 1))
-
-
-@pytest.mark.parametrize("answer", ["e-[%s]", "m-name-dut-[x]\r\nm-profile-[x]\r\nm-model-[%s]"])
-def test_errors_quote_the_begin_of_what_a_board_says(answer) -> None:
-    """A text without an end is cut, and no control character reaches the terminal."""
-    model = KINDS["table"]()
-    liar = Liar(np.random.default_rng(0), b"", model)
-    liar.answer = lambda command: answer % ("\x1b[2J" + "9" * 5000)
-    with pytest.raises(TinykernelError, match=r"\ufffd\[2J9{20,80}\b") as error:
-        verify_on_board(ConnectedBoard(liar), model, rows_of(model, 1))
-    assert len(str(error.value)) < 200
-    assert str(error.value).isprintable()
 
 
 def test_counters_of_a_board(require_tool) -> None:

@@ -22,7 +22,6 @@ from tests.random_models import random_model, random_raw
 from tests.refusals import refused
 from tinykernel.base.errors import BoardError
 from tinykernel.compile.projects import export
-from tinykernel.run import link
 from tinykernel.run.emulator import board_name, build_program, emulated_board
 from tinykernel.run.link import ConnectedBoard, Link
 from tinykernel.run.toolchains import host_toolchain
@@ -193,33 +192,6 @@ def test_a_baud_of_ten_digits_is_one_line(require_tool) -> None:
         refused(BoardError, Link, port, baud)
     os.close(here)
     os.close(there)
-
-
-class Printing(Link):
-    """A port at which a program prints lines without end."""
-
-    def __init__(self, first: str) -> None:
-        self.port, self.baud, self.next = "printing", 115200, first
-
-    def write(self, text: str) -> None:
-        """Nobody reads it."""
-
-    def line(self, seconds: float) -> str | None:
-        """Return a line at once, or one end of an answer."""
-        line, self.next = self.next, "hello"
-        return line
-
-    def drain(self) -> None:
-        """Drop nothing."""
-
-
-def test_a_line_without_an_end_ends_in_time(monkeypatch) -> None:
-    """Neither the greeting nor an answer waits longer than its time, or takes all memory."""
-    monkeypatch.setattr(link, "_ANSWER", 0.2)
-    refused(BoardError, ConnectedBoard, Printing("hello"))
-    refused(BoardError, ConnectedBoard, Printing("m-ready"))
-    monkeypatch.setattr(link, "_MOST_LINES", 10**9)
-    refused(BoardError, ConnectedBoard, Printing("m-ready"))
 
 
 def test_the_self_test_waits_for_the_end_of_a_stream(require_tool) -> None:

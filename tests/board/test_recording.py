@@ -2,7 +2,6 @@
 
 import os
 import pty
-import re
 import signal
 import subprocess
 import sys
@@ -149,23 +148,6 @@ def test_noise_between_frames_is_skipped() -> None:
     assert reader.layout.names == ("c0", "c1")
 
 
-@pytest.mark.parametrize(
-    ("sent", "message"),
-    [
-        (b"", "nothing arrived in 2 seconds"),
-        (bytes(range(128, 250)) * 20, "is not text at 115200 baud; try --baud 9600"),
-        (b"hello, this is the boot log\r\n" * 50, "has no lines of numbers"),
-        (b"0\n1,2\n3,4\n5\n", "has no lines of numbers"),
-    ],
-)
-def test_what_is_no_sensor_is_told_in_one_line(sent, message, monkeypatch) -> None:
-    """A silent board, a wrong baud and another program: what was seen, and what to try."""
-    monkeypatch.setattr(recording, "_LEARN", 2.0)
-    with printing(sent, hold=3.0) as port:
-        line = failed("record", "--port", port, "--label", "x", "--seconds", 1)
-    assert message in line
-
-
 def test_a_recording_is_what_train_takes(tmp_path) -> None:
     """From two movements of the emulated sensor to windows with labels, channels and rate."""
     for movement in ("still", "shaking"):
@@ -228,78 +210,6 @@ def test_samples_that_come_at_once_are_kept_without_times(n, tmp_path) -> None:
     assert path.read_text().splitlines() == ["c0,c1,c2,label", *["1,2,3,x"] * n]
 
 
-def paced(parts: list[tuple[float, bytes]]) -> Iterator[str]:
-    """Print parts at a port, each after some seconds, once somebody has opened it."""
-    here, there = pty.openpty()
-    tty.setraw(there)
-
-    def write() -> None:
-        while termios.tcgetattr(here)[5] != termios.B115200:
-            time.sleep(0.01)
-        time.sleep(0.3)
-        for seconds, data in parts:
-            time.sleep(seconds)
-            os.write(here, data)
-        time.sleep(0.5)
-        os.close(there)
-        os.close(here)
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    yield os.ttyname(there)
-    thread.join()
-
-
-def test_a_pause_is_a_gap_in_time_and_said(tmp_path) -> None:
-    """A board that restarts: the rate stays that of its samples, and no window spans the pause."""
-    parts = [(0.0, b"0\n")] + [(0.02, b"1,2\n")] * 50 + [(1.5, b"3,4\n")] + [(0.02, b"3,4\n")] * 49
-    with contextmanager(paced)(parts) as port:
-        done = run("record", "--port", port, "--label", "x", "-o", tmp_path, "--seconds", 60)
-    # On a busy computer the samples themselves may pause.
-    assert re.search(r"x-1\.csv: \d pauses? without samples, the longest of 1\.", done.stderr)
-    table = np.genfromtxt(tmp_path / "x/x-1.csv", delimiter=",", skip_header=1, usecols=(0, 1))
-    steps = np.diff(table[:, 0])
-    gap = int(steps.argmax())
-    assert len(table) == 100
-    assert abs(gap - 49) <= 1
-    assert steps[gap] == pytest.approx(1.5, abs=0.15)
-    assert np.median(np.delete(steps, gap)) == pytest.approx(0.02, abs=0.015)
-
-
-def test_packets_keep_what_they_brought(tmp_path) -> None:
-    """A last or only one that none follows, one before other channels, those around a pause."""
-    samples = np.arange(300).reshape(300, 1)
-    data = frames_of(samples, 1000, 10)[:-4]
-    half = len(data) // 2
-    other = frames_of(np.ones((10, 2)), 1000, 10)
-    cases = {
-        "cut": ([(0.0, data)], "disconnected", [300]),
-        "alone": ([(0.0, frames_of(samples[:10], 1000)[:-4])], "disconnected", [10]),
-        "other": ([(0.0, data + other)], "the channels or the rate of the packets changed", [300]),
-        "again": ([(0.0, data + data)], "disconnected", [300, 300]),
-        "pause": (
-            [(0.01, data[at : at + 36]) for at in range(0, half, 36)]
-            + [(1.0 if at == half else 0.01, data[at : at + 36]) for at in range(half, 1080, 36)],
-            "disconnected",
-            [150, 150],
-        ),
-    }
-    for name, (parts, message, expected) in cases.items():
-        with contextmanager(paced)(parts) as port:
-            arguments = ("--format", "s16le", "--seconds", 60, "-o", tmp_path)
-            done = run("record", "--port", port, "--label", name, *arguments)
-        assert message in done.stderr, name
-        assert "samples lost" not in done.stderr, name
-        lengths = []
-        for path in map(Path, done.stdout.split()):
-            with wave.open(str(path)) as file:
-                lengths.append(file.getnframes())
-        assert sum(lengths) == sum(expected), name
-        assert name == "pause" or lengths == expected, name
-        assert name != "pause" or len(lengths) == 2
-        assert len(list((tmp_path / name).iterdir())) == len(expected)
-
-
 def test_a_full_disk_says_where_the_samples_are(tmp_path) -> None:
     """What was written before stays, under the name that the error says."""
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))"
@@ -332,29 +242,6 @@ def test_whatever_ends_a_recording_it_is_saved(ending, tmp_path) -> None:
         assert child.wait(60) == 130
     (path,) = (tmp_path / "x").iterdir()
     assert len(path.read_text().splitlines()) > 20
-
-
-@pytest.mark.parametrize("form", ["text", "s16le"])
-def test_a_silent_sensor_ends_the_recording(form, tmp_path, monkeypatch) -> None:
-    """A recording of so many samples ends with an error; those that came are there."""
-    monkeypatch.setattr(recording, "_SILENCE", 0.3)
-    data = b"0\n" + b"1,2\n" * 40 if form == "text" else frames_of(np.ones((600, 1)), 100)
-    with printing(data, hold=3.0) as port, sensor_at(port, 115200, form) as sensor:
-        recorder = Recorder(sensor, tmp_path, rate=100.0 if form == "text" else None)
-        recorder.record("first", 0.2)
-        refused(BoardError, recorder.record, "second", 60.0)
-    assert [path.stem for path in recorder.paths][:1] == ["first-1"]
-    assert not list(tmp_path.rglob("*.part"))
-
-
-def test_a_sensor_of_one_sample_a_second_is_recorded(monkeypatch) -> None:
-    """Three lines that agree are enough where no more come in time."""
-    monkeypatch.setattr(recording, "_LEARN", 1.0)
-    lines = b"0\nhi\n1,2\n3,4\n5,6\n"
-    with printing(lines) as port, sensor_at(port, 115200, "text") as sensor:
-        assert sensor.names == ("c0", "c1")
-        assert sensor.take().samples == [("1", "2"), ("3", "4"), ("5", "6")]
-        assert sensor.rate == 0.0
 
 
 @pytest.mark.parametrize("rate", [0.3, 99.5, 1e12])

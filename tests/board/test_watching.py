@@ -10,7 +10,6 @@ from tests.board.kinds import KINDS, rows_of
 from tests.board.test_recording import printing
 from tests.cli.tools import run
 from tinykernel import save
-from tinykernel.run.emulator import emulated_board
 
 
 @pytest.fixture(autouse=True)
@@ -72,12 +71,3 @@ def test_what_will_not_become_better_ends_the_watch(line, message, tmp_path) -> 
     assert result.exit_code == 1
     assert message in result.stderr.splitlines()[-1]
     assert len(result.stderr.splitlines()[-1]) < 300
-
-
-def test_a_watch_of_an_emulated_model_says_what_to_run(tmp_path) -> None:
-    """The program of an export decides only when it is asked to."""
-    model = KINDS["table"]()
-    save(model, tmp_path / "m.tkm")
-    with emulated_board(model) as board:
-        line = run("monitor", tmp_path / "m.tkm", "--port", board.port).stderr.splitlines()[-1]
-    assert "tinykernel verify MODEL DATA --port PORT" in line

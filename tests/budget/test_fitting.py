@@ -12,7 +12,7 @@ from benchmarks.counts import ROOT
 from tests.cli.tools import blobs
 from tests.refusals import refused, refused_for
 from tinykernel import Classifier, NoveltyDetector, TinykernelError, report, train
-from tinykernel.base.errors import BudgetError, OptionError
+from tinykernel.base.errors import BudgetError
 from tinykernel.compile.plan import pack
 from tinykernel.compile.targets import TARGETS
 from tinykernel.kinds import selection
@@ -115,13 +115,6 @@ def test_a_result_predicts_as_its_classifier_does():
     refused_for("predict_proba: values", values.predict_proba, X)
 
 
-def test_inputs_keep_their_names():
-    """Names given beside an array reach the integer model."""
-    X, y = blobs(60, 0)
-    found = train(X, y, n_components=64, feature_names=list("abcde"), **QUICK)
-    assert found.model.feature_names == tuple("abcde")
-
-
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, OSError("No space left on device")])
 def test_a_training_survives_a_linker_that_fails(monkeypatch, fault):
     """Ctrl-C or a full disk while the trained model is linked costs the exact figure only."""
@@ -188,12 +181,6 @@ def test_a_budget_below_all_code_is_refused_without_a_search(monkeypatch):
         refused(BudgetError, train, X, y, budget=100, target=name)
 
 
-def test_too_many_kernels_are_refused(digits):
-    """A number of kernels that cannot fit is refused before the training."""
-    with pytest.raises(BudgetError):
-        train(*digits, budget="2KB", image_shape=(8, 8), n_channels=192, random_state=0)
-
-
 def test_convolutions_use_the_budget(digits):
     """A model of images gets as many channels as fit."""
     X, y = digits
@@ -216,10 +203,3 @@ def test_the_paper_within_a_limit_of_time():
     found = train(*blobs(60, 0), budget="flash=6KB,time=1ms@16MHz", link=False, **PAPER)
     assert found.sizes.flash < 6144
     assert found.model.find(Components) is not None
-
-
-def test_trees_of_images_are_refused_by_their_name():
-    """The line names what was asked for, not what the budget adds."""
-    X, y = load_digits(return_X_y=True)
-    with pytest.raises(OptionError):
-        train(X[:60], y[:60], budget="4KB", model="trees", image_shape=(8, 8), link=False)

@@ -77,14 +77,3 @@ def test_what_decides_nothing_leaves_the_usual_size(trained):
     assert choose_side(IMAGES, LABELS, (16,), 16) == (16, "")
     trained.least = 99
     assert choose_side(IMAGES, LABELS, (16, 24, 32, 48), 32) == (32, "")
-
-
-def test_sizes_are_judged_by_the_weights_of_the_training(trained, monkeypatch):
-    """With balanced classes a rare class counts as much as a frequent one."""
-    seen = []
-    plain = picture_size.choose
-    monkeypatch.setattr(picture_size, "choose", lambda *given: seen.append(given) or plain(*given))
-    few = np.flatnonzero((LABELS == "a") | (np.arange(300) < 150))
-    for weight in ("balanced", None):
-        choose_side(IMAGES[few], LABELS[few], (16, 24), 24, class_weight=weight)
-    assert [len(np.unique(weights)) for _, weights, _ in seen] == [2, 1]

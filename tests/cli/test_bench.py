@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.tools import failed, json_of, succeeded
+from tests.cli.tools import json_of, succeeded
 
 
 @pytest.mark.sharp
@@ -26,9 +26,3 @@ def test_bench_prints_instructions_by_stage(work, require_platforms) -> None:
     assert "the time varies with the data by " in table.stdout
     assert f"{1e3 * found['seconds'][0]:.2f}-" in table.stdout
     assert str(found["instructions"]) in table.stdout
-
-
-def test_bench_refuses_what_is_no_clock(work) -> None:
-    """A clock that cannot be read is one line, before anything is built."""
-    model = work / "gesture.tkm"
-    assert "clock frequency" in failed("bench", model, "--clock", "fast")

@@ -5,9 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.io import wavfile
 
-from tests.cli.tools import failed, run, sets, succeeded
+from tests.cli.tools import failed, run, succeeded
 from tests.training.signals.test_numbers import rows_of
 from tinykernel.data import streams
 
@@ -86,35 +85,3 @@ def test_an_array_beside_windows(tmp_path):
     )
     np.savez(file, X=windows, y=y, beside=numbers.astype(str))
     assert "values of type <U6; give numbers" in failed("train", file, *shape, *given)
-
-
-def test_numbers_beside_a_folder_of_sounds_are_refused(tmp_path):
-    """A sound has no columns to name."""
-    for label in "ab":
-        (tmp_path / label).mkdir()
-        wavfile.write(tmp_path / label / "1.wav", 8000, np.arange(4000, dtype=np.int16) % 99)
-    given = ("--window", "0.1s", "--set", "beside=warm", "-o", tmp_path / "m.tkm")
-    assert "of numbers beside a window" in failed("train", tmp_path, *given)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--window", "64", "--set", "beside=warm,warm"), "name the column 'warm' twice"),
-        (
-            ("--window", "64", *sets("beside=warm", "inputs=ax,warm")),
-            "name the column 'warm' twice",
-        ),
-        (("--window", "64", "--set", "beside=cold"), "has no column 'cold' of numbers beside"),
-        (("--window", "64", "--set", "beside=ax,warm"), "beside leaves no channel"),
-        (("--window", "64", "--set", "beside=2"), "recordings have columns; name them"),
-        (
-            ("--window", "400", *sets("beside=warm", "short=pad")),
-            "cannot be padded with numbers beside it",
-        ),
-    ],
-)
-def test_wrong_columns_are_refused(recorded, tmp_path, options, message):
-    """In one line that says what to give."""
-    given = ("train", recorded / "rec", *options, *QUICK, "-o", tmp_path / "m.tkm")
-    assert message in failed(*given, status=2 if "name them" in message else 1)

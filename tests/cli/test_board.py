@@ -1,23 +1,19 @@
 """The commands that talk to a board, against the program of an export on this computer."""
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests.board.test_checking import TOOLS, altered
+from tests.board.test_checking import altered
 from tests.cli.tools import failed, process, run, succeeded
 from tinykernel.model.file import load
 from tinykernel.run.emulator import emulated_board
-from tinykernel.run.link import ConnectedBoard, Link
 
 
 @pytest.fixture(autouse=True)
@@ -82,24 +78,6 @@ def test_a_board_that_lies_ends_with_one_line(old, new, message, work, monkeypat
         assert len(line) < 300
 
 
-@pytest.mark.parametrize("target", ["cortex-m0", "cortex-m4", "cortex-m33", "esp32c3", "host"])
-def test_an_idle_emulated_board_sleeps(target, work, require_tool) -> None:
-    """It takes next to no processor time until a command comes, and goes on with its self-test."""
-    for tool in TOOLS[target]:
-        require_tool(tool)
-    with emulated_board(load(work / "gesture.tkm"), target) as board, Link(board.port) as link:
-        (child,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()[-1:]
-
-        def ticks() -> int:
-            return sum(map(int, Path(f"/proc/{child}/stat").read_text().split()[13:15]))
-
-        time.sleep(1.0)  # the emulator starts
-        before = ticks()
-        time.sleep(2.0)
-        assert ticks() - before < 20  # hundredths of a second
-        assert ConnectedBoard(link).target == target
-
-
 def test_emulate_behind_an_ampersand_ends_at_ctrl_c(work) -> None:
     """A shell lets it ignore SIGINT, which is then the only way to end it by its own help."""
     command = [sys.executable, "-m", "tinykernel", "emulate", str(work / "gesture.tkm")]
@@ -143,24 +121,3 @@ def test_an_esp32_says_that_it_runs_on_a_risc_v(work, require_tool) -> None:
     board.communicate(timeout=60)
     assert line.startswith("emulated virt-rv32, until Ctrl-C; no emulator has the Xtensa LX6, so ")
     assert "its C runs on a RISC-V RV32IMC" in line
-
-
-def test_options_that_do_not_go_together(work) -> None:
-    """Nothing that was asked for is ignored."""
-    model, data = work / "gesture.tkm", work / "data.npz"
-    for arguments, message in (
-        (("verify", model, data, "--rows", "5"), "needs --port"),
-        (("verify", model, data, "--port", "x", "--target", "host"), "excludes --port"),
-        *(
-            (
-                ("verify", model, data, "--port", "x", "--rows", rows),
-                "give a number of rows, or all",
-            )
-            for rows in ("-1", "0", "²", "9" * 5000)
-        ),
-        (("emulate",), "give either MODEL or --sensor"),
-        (("emulate", model, "--sensor", "still"), "give either MODEL or --sensor"),
-    ):
-        assert message in failed(*arguments, status=2)
-    assert "choose from still, shaking, turning" in failed("emulate", "--sensor", "flying")
-    assert "no emulated board has a serial port" in failed("emulate", model, "-t", "esp8266")

@@ -76,25 +76,6 @@ def test_known_rows(work, fresh, tmp_path) -> None:
     assert json.loads(result.stdout)["differences"] == 0
 
 
-def test_too_few_rows_write_nothing(work, fresh, tmp_path) -> None:
-    """What the rows do not support ends with one line; an older file stays as it is."""
-    output = tmp_path / "m.tkm"
-    output.write_bytes(b"PK, mine")
-    data, given = arrays(work / "data.npz"), ("calibrate", work / "gesture.tkm", "-o", output)
-    line = failed(*given, fresh, "--max-error", "0.1%")
-    assert "too few" in line
-    assert "2996" in line
-    np.savez(tmp_path / "seen.npz", X=data["X_train"], y=data["y_train"])
-    assert "all of these rows were used in training" in failed(*given, tmp_path / "seen.npz")
-    assert output.read_bytes() == b"PK, mine"
-    assert "write a share such as 1% or 0.01" in failed(*given, fresh, "--max-error", "0", status=2)
-    for text, wish in (
-        ("95", "write 95%, or a share such as 95%"),
-        ("2", "write a share such as 95%"),
-    ):
-        assert f"'{text}': {wish} or 0.95" in failed(*given, fresh, "--confidence", text, status=2)
-
-
 def test_a_model_that_exceeds_its_budget_by_calibration_is_named(work, fresh, tmp_path) -> None:
     """What decisions add to the code is compared with the budget of the training."""
     model = tmp_path / "tight.tkm"

@@ -112,18 +112,6 @@ def test_categories_of_text_are_those_of_the_booster(tmp_path, require_tool):
     assert np.array_equal(loaded.predict(frame) == 1, mode == "green")
 
 
-@pytest.mark.parametrize(
-    ("file", "message"),
-    [("m.pkl", "joblib.load('m.pkl')"), ("m.h5", "not a file of"), ("m.txt", "no such file")],
-)
-def test_other_files_are_refused(file, message, tmp_path):
-    """A pickle is not run: the error has the lines of Python that do it."""
-    result = run("convert", tmp_path / file, "-o", tmp_path / "m.tkm")
-    assert result.exit_code == 2 or result.exit_code == 1
-    assert message in result.stderr
-    assert not (tmp_path / "m.tkm").exists()
-
-
 def test_a_damaged_file_of_trees_is_one_line(tmp_path, require_tool):
     """LightGBM would end the process where it reads trees in threads, or read fewer trees."""
     model = require_tool("lightgbm").LGBMClassifier(n_estimators=9, n_jobs=2, verbose=-1)

@@ -18,7 +18,7 @@ import typer
 from typer.testing import CliRunner
 
 from tests.cli.tools import QUICK, ROOT, blobs, failed, process, run
-from tinykernel.face import app, main, output
+from tinykernel.face import app, main
 from tinykernel.face.output import with_options
 
 
@@ -219,25 +219,3 @@ def test_ctrl_c_while_options_are_read_is_one_line(monkeypatch, work):
     assert failed("report", model, "--budget", "3KB", status=130) == "error: interrupted"
     monkeypatch.setattr("tinykernel.model.file.load", interrupt)
     assert failed("inspect", model, status=130) == "error: interrupted"
-
-
-def test_a_second_interrupt_keeps_what_the_first_one_kept(monkeypatch) -> None:
-    """What follows a Ctrl-C within a second is the same one; later it counts again."""
-    now = [100.0]
-    monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        output.hear_interrupts_once()
-        for pause, is_heard in ((0, True), (0.6, False), (0.3, False), (0.2, True)):
-            now[0] += pause
-            try:
-                signal.raise_signal(signal.SIGINT)
-            except KeyboardInterrupt:
-                assert is_heard
-            else:
-                assert not is_heard
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in the background
-        output.hear_interrupts_once()
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +10,6 @@ import pytest
 from tests.cli.tools import QUICK, blobs, failed, json_of, run, succeeded, table_with_groups
 from tests.sessions import ROOT, blocks, page_differences, tools_of_the_texts
 from tinykernel import load
-from tinykernel.face.evaluation import evaluation_in_words, print_verdict
-from tinykernel.judge.figures import Baseline, compare
 from tinykernel.model.file import about
 
 KEYS = {
@@ -47,19 +44,6 @@ def test_the_same_keys_and_figures_everywhere(rare):
     assert json_of("verify", model, data)["evaluation"]["confusion"] == alone["confusion"]
 
 
-def test_a_misspelt_label_is_named(rare, tmp_path):
-    """evaluate says which column was probably meant; novelty ignores no name of labels, groups."""
-    folder, _ = rare
-    said = failed("evaluate", folder / "p.tkm", folder / "pump.csv", "--label", "Stat")
-    assert "has no labels; did you mean 'state'?" in said
-    rows = (folder / "pump.csv").read_text().splitlines()
-    (tmp_path / "a.csv").write_text("\n".join(row.rpartition(",")[0] for row in rows) + "\n")
-    for option in ("--label", "--groups"):
-        how = ("--task", "novelty", option, "kind", "-o", tmp_path / "n.tkm")
-        said = failed("train", tmp_path / "a.csv", *how)
-        assert "has no column called 'kind'; columns: a, b, c" in said
-
-
 def test_evaluate_other_rows(work, tmp_path):
     """Rows of another file are judged whole, beside a linear model only where --train gives it
     rows; labels that training never saw are named."""
@@ -76,18 +60,6 @@ def test_evaluate_other_rows(work, tmp_path):
     bare = ("evaluate", work / "gesture.tkm", tmp_path / "bare.npz")
     assert "has no labels" in failed(*bare)
     assert "add a column or array called 'no'" in failed(*bare, "--label", "no")
-
-
-@pytest.mark.parametrize("command", ["evaluate", "verify"])
-def test_labels_of_another_problem_are_refused(command, work, tmp_path):
-    """Rows none of whose labels is a class are refused before anything is compared or written."""
-    data = tmp_path / "other.npz"
-    np.savez(data, X=blobs(6, 9)[0], y=np.array([25, 39, 25, 40, 41, 42]))
-    message = failed(command, work / "gesture.tkm", data)
-    assert message == (
-        f"error: {data}: none of its labels (25, 39, ...) is a class of the model (0, 1, ...); "
-        "give the labels it was trained on"
-    )
 
 
 def test_a_model_remembers_its_training(tmp_path):
@@ -110,27 +82,6 @@ def test_a_model_remembers_its_training(tmp_path):
     assert "cortex-m0plus" in shown
     assert "digests" not in shown
     assert load(model).quantize().fingerprint()[:16] in shown
-
-
-def test_a_verdict_over_few_groups_calls_no_worse_model_as_good(capsys):
-    """33 % beside 100 % is not called as good, however few machines there are."""
-    figures = {"accuracy": 0.33, "balanced_accuracy": 0.33}
-    chance = Baseline("always 'ok'", 0, 9, figures, "accuracy", "", True, True, False)
-    judged = compare([0, 1], [0, 1], groups=[0, 1])
-    found = replace(judged, baselines={"majority": chance})
-    print_verdict(found)
-    assert capsys.readouterr().out == (
-        "baselines  always 'ok' 33.00 %\n"
-        "2 groups are too few to conclude that the model is better on others\n"
-    )
-    found = replace(found, n_groups=None)
-    print_verdict(found)
-    assert "is not significantly worse" in capsys.readouterr().out
-    tree = replace(chance, better=True, worse=False, made_of="splits")
-    print_verdict(replace(found, baselines={"tree": tree}))
-    said = capsys.readouterr().out
-    assert "always 'ok' is significantly better: 33.00 %" in said
-    assert said.endswith("; train --set model=tree trains such a tree\n")
 
 
 @pytest.mark.slow
@@ -164,10 +115,3 @@ def test_the_rows_of_an_official_split_are_a_file(tmp_path):
     assert alone["interval"] == found["interval"]
     np.savez(train, X_train=X[:9], y_train=y[:9], X_test=X[9:], y_test=y[9:])
     assert "has a test part" in failed("train", train, "--test", test, "-o", model)
-
-
-def test_a_class_without_test_rows_is_named() -> None:
-    """The mean recall of the classes says which of them no row has."""
-    found = compare(["a", "b"], ["a", "a"], classes=("a", "b", "c"))
-    words = dict(evaluation_in_words(found))
-    assert "of the classes (no rows of c), macro" in words["balanced"]

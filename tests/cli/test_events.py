@@ -291,23 +291,6 @@ def test_background_of_a_long_recording_is_right(told, tmp_path):
     assert found["notes"][-1].endswith("of background, no class of the model")
 
 
-def test_misses_and_false_alarms_are_told_once(told):
-    """Each row has a threshold and other figures than the rows around it; one is the chosen."""
-    found = json_of("evaluate", told / "e.tkm", told / "long")["curve"]
-    assert [point["threshold"] for point in found] == sorted(point["threshold"] for point in found)
-    lines = run("evaluate", told / "e.tkm", told / "long").stdout.splitlines()
-    at = next(i for i, line in enumerate(lines) if "false alarms/h" in line)
-    rows = [line.replace("(chosen)", "").split() for line in lines[at + 1 :]]
-    assert sum("(chosen)" in line for line in lines) == 1
-    assert len({tuple(row[1:]) for row in rows}) == len(rows) < len(found)
-
-
-def test_a_misspelt_background_is_refused(told, tmp_path):
-    """A background that is no label of the data is refused before the training."""
-    wrong = ("--set", "background=silense", "--window", "1s", "-o", tmp_path / "x.tkm")
-    assert "background: 'silense' is not a label" in failed("train", told / "train", *wrong)
-
-
 def test_recordings_of_the_training_are_left_out(told, tmp_path):
     """Long recordings that were trained on promise nothing: the held-out one is judged alone."""
     rate, samples = wavfile.read(told / "long" / "day.wav")
@@ -336,20 +319,3 @@ def test_recordings_of_the_training_are_left_out(told, tmp_path):
     assert "used in training; give recordings that were not trained on" in message
     unused = run("evaluate", tmp_path / "e.tkm", tmp_path / "same", "--train", tmp_path / "days")
     assert "not for events of long recordings" in unused.output
-
-
-def test_what_cannot_promise(told, tmp_path):
-    """A recording too short for the rate, trained clips, and options that do not go with it."""
-    out = ("-o", tmp_path / "x.tkm")
-    calibrate = ("calibrate", told / "m.tkm")
-    message = failed(*calibrate, told / "long" / "day.wav", "--false-alarms", "1/h", *out)
-    assert "hours without a false alarm promise no less than" in message
-    assert "used in training" in failed(*calibrate, told / "train", "--false-alarms", "60/h", *out)
-    message = failed(*calibrate, told / "new", "--false-alarms", "1e-5/h", *out)
-    assert "more than fit into memory" in message
-    for rate in ("0/h", "inf/h", "nan/h", "-1/h"):
-        wrong = run(*calibrate, told / "new", f"--false-alarms={rate}", *out)
-        assert "write a rate" in wrong.output
-    wrong = run(*calibrate, told / "new", "--false-alarms", "60/h", "--per-class", *out)
-    assert wrong.exit_code == 2
-    assert "excludes a rate of false alarms" in wrong.output

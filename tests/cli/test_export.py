@@ -48,17 +48,6 @@ def test_export_where_it_belongs_by_default(work, tmp_path, monkeypatch):
     assert (tmp_path / "tap-host" / "lib" / "tap" / "src" / "tap.h").is_file()
 
 
-def test_export_never_overwrites_by_itself(work, tmp_path):
-    """A folder that is not empty is left alone without --force."""
-    (tmp_path / "mine.txt").write_text("mine")
-    assert "--force" in failed("export", work / "gesture.tkm", "-t", "host", "-o", tmp_path)
-    assert (tmp_path / "mine.txt").read_text() == "mine"
-    assert len(list(tmp_path.iterdir())) == 1
-    for options in (("--set", "board=nonsense!"), ("--set", "framework=x"), ("--format", "make9")):
-        failed("export", work / "gesture.tkm", "-t", "cortex-m4", "-o", tmp_path / "p", *options)
-    assert not (tmp_path / "p").exists()
-
-
 def test_library_is_for_every_target(work, tmp_path, monkeypatch):
     """--format library and single take no processor, go to NAME, and say what comes next."""
     monkeypatch.chdir(tmp_path)
@@ -70,19 +59,3 @@ def test_library_is_for_every_target(work, tmp_path, monkeypatch):
     succeeded("export", work / "gesture.tkm", "--format", "single", "-q")
     files = {path.name for path in (tmp_path / "gesture-single").iterdir()}
     assert files == {"gesture.h", "gesture.c", "gesture_field.h", "LICENSE", "manifest.json"}
-
-
-def test_a_library_may_name_a_target(work, tmp_path):
-    """A target beside a format that is for all of them is left out with a note."""
-    given = ("--format", "library", "-t", "cortex-m4", "-o", tmp_path / "p")
-    result = succeeded("export", work / "gesture.tkm", *given)
-    assert "the same for every target" in result.stderr
-
-
-def test_options_of_another_format_are_refused(work, tmp_path):
-    """Such an option, and a name that build systems have, are errors that say what to do."""
-    given = ("export", work / "gesture.tkm", "--format", "library", "-o", tmp_path / "p")
-    for option in ("board=pico", "framework=arduino", "board=ststm32:x"):
-        assert "leave --" in failed(*given, "--set", option)
-    assert "give another, such as --name my_bt" in failed(*given, "--name", "bt")
-    assert not list(tmp_path.iterdir())

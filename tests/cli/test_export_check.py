@@ -3,13 +3,11 @@
 import json
 import os
 import shutil
-from dataclasses import replace
 
 import pytest
 
 import tinykernel
 from tests.cli.tools import failed, json_of, run, succeeded
-from tinykernel import load, save
 from tinykernel.base.files import MANIFEST
 from tinykernel.compile.plan import FORMAT
 
@@ -104,15 +102,6 @@ def test_a_part_of_an_export_can_be_checked(work, project, tmp_path, monkeypatch
     assert _check(work / "gesture.tkm", "..", status=1)["changed"] == ["README.md"]
 
 
-def test_project_of_another_model_differs(work, project, tmp_path):
-    """The model decides, not the name of its file."""
-    model = load(work / "gesture.tkm")
-    part = model.readout
-    other = replace(model, readout=replace(part, offset=part.offset + 1))
-    save(other, tmp_path / "gesture.tkm")
-    assert "src/gesture.c" in _check(tmp_path / "gesture.tkm", project, status=1)["changed"]
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -143,15 +132,3 @@ def test_a_damaged_manifest_is_refused(work, project, tmp_path, changes):
     manifest = json.loads((folder / MANIFEST).read_text())
     (folder / MANIFEST).write_text(json.dumps(manifest | changes))
     assert "lists no options" in failed("export", work / "gesture.tkm", "--check", folder)
-
-
-def test_what_cannot_be_checked(work, project, tmp_path):
-    """Folders that are no export, two exports at once, and options of an export are refused."""
-    model, other = work / "gesture.tkm", shutil.copytree(project, tmp_path / "other")
-    (tmp_path / "none").mkdir()
-    assert "not an export of tinykernel" in failed("export", model, "--check", tmp_path / "none")
-    line = failed("export", model, "--check", project, "--check", other)
-    assert "check one export at a time" in line
-    line = failed("export", model, "--check", project, "--format", "single", status=2)
-    assert "--format" in line
-    assert "from the manifest" in line

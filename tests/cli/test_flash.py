@@ -78,12 +78,3 @@ def test_flash_that_fails(project, tmp_path, monkeypatch, script, expected):
     result = run("flash", project)
     assert result.exit_code == 1
     assert expected in result.stderr.splitlines()[-1]
-
-
-def test_flash_without_what_it_needs(project, tmp_path, monkeypatch):
-    """A missing project or PlatformIO is one line that says what to do."""
-    assert "tinykernel export" in failed("flash", tmp_path / "none")
-    assert "platformio.ini" in failed("flash", tmp_path)
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "pip install platformio" in failed("flash", project)

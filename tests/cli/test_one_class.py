@@ -48,18 +48,6 @@ def test_the_commands_work_on_it(normal, tmp_path) -> None:
     )
 
 
-def test_memory_of_one_class_has_names(normal, tmp_path) -> None:
-    """The promise has no number of rows, and that there is one class has words."""
-    page = tmp_path / "m.html"
-    given = ("--html", page, "--compiler", "none", "-t", "cortex-m4")
-    succeeded("report", normal / "m.tkm", *given)
-    for said in (run("inspect", normal / "m.tkm").stdout, page.read_text()):
-        assert "normal rows only" in said
-        assert "are taken for novel" in said
-        assert "? rows" not in said
-        assert "one class True" not in " ".join(said.split())
-
-
 def test_labels_of_machines_give_no_accuracy(normal, tmp_path) -> None:
     """Where labels are neither normal nor novel, rows are not judged."""
     X, y = blobs(90, 4)
@@ -87,18 +75,3 @@ def test_tables_have_names_and_a_budget(normal, tmp_path) -> None:
     for budget in ("20B", "ram=20B"):  # a limit beside flash was once ignored
         assert "give a larger budget" in failed(*given, "--budget", budget, "-q")
         assert not output.exists()
-
-
-def test_what_is_refused(normal, tmp_path) -> None:
-    """Several classes, options of other trainings, and rows that promise nothing."""
-    output = tmp_path / "m.tkm"
-    given = ("train", normal / "normal.npz", "-t", "host", "-o", output)
-    assert "only for task" in failed(*given, "--task", "novelty", "--set", "epochs=3", status=2)
-    assert "only for task" in failed(*given, "--task", "novelty", "--max-time", "5m", status=2)
-    assert "only for task novelty" in failed(*given, "--set", "false_alarms=3%", status=2)
-    assert not output.exists()
-    several = failed("train", normal / "all.npz", "--task", "novelty", "-o", output)
-    assert "has rows of 2 classes ('normal', 'novel')" in several
-    assert not output.exists()
-    assert "are too few to promise at most 1 %" in failed(*given, "--task", "novelty")
-    assert output.exists()

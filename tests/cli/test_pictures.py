@@ -1,13 +1,11 @@
 """From a folder of pictures to a model and back."""
 
 import re
-import time
 
 import numpy as np
 import pytest
 
 from tests.cli.tools import failed, json_of, run, sets, succeeded
-from tinykernel.face.dataset import time_limit
 from tinykernel.model.file import about
 
 QUICK = (*sets("n_channels=16", "epochs=3", "model=chains"), "--effort", "quick", "--quiet")
@@ -57,15 +55,6 @@ def test_images_with_text_labels_have_a_page(trained, tmp_path):
         assert "stand" in text
 
 
-def test_choosing_a_size_takes_of_the_usual_time(trained, monkeypatch):
-    """Ten minutes are for the sizes and the training together; with epochs there is no limit."""
-    monkeypatch.delenv("TINYKERNEL_MAX_TIME")
-    options = {"data": trained / "bars", "max_time": None, "epochs": None}
-    begun = time.monotonic() - 100
-    assert 490 < time_limit(options | {"begun": begun}) <= 500
-    assert time_limit(options | {"begun": begun, "epochs": 3}) is None
-
-
 def test_a_size_is_chosen_where_none_is_given(require_tool, tmp_path):
     """Sizes up to that of the pictures compete on training pictures, and a note says so."""
     require_tool("PIL")
@@ -102,22 +91,3 @@ def test_a_picture_gets_its_label(trained):
     other.write_bytes(file.read_bytes())
     said = failed("evaluate", trained / "m.tkm", other.parent, "--quiet")
     assert "no picture is in the folder of a class (lie, stand); rename its folder" in said
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--image-shape", "8x8x2"), "2 channels; give 1 (grey) or 3"),
-        (("--groups", "person"), "pictures have no columns"),
-        (("--window", "1s"), "holds no recordings"),
-        (("--set", "rate=8000"), "not an option for pictures"),
-        (("--set", "method=paper"), "only for rows"),
-        (("--task", "novelty"), "takes rows or recordings, not pictures"),
-    ],
-)
-def test_what_has_no_use_for_pictures_is_refused(trained, tmp_path, options, words):
-    """Options of recordings and tables are never ignored."""
-    status = 2 if "not an option" in words or "only for" in words else 1
-    assert words in failed(
-        "train", trained / "bars", "-o", tmp_path / "m.tkm", "--quiet", *options, status=status
-    )

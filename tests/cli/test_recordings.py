@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.io import wavfile
 
-from tests.cli.tools import failed, json_of, run, sets, succeeded
+from tests.cli.tools import failed, json_of, run, succeeded
 from tinykernel import load, save
 from tinykernel.base.text import count
 from tinykernel.model.answers import Decision, Events
@@ -98,15 +98,6 @@ def test_evaluate_takes_recordings(recorded):
     assert json.loads(alone.stdout)["baselines"].keys() == {"majority", "linear", "tree"}
 
 
-def test_labels_of_another_kind_are_an_error(recorded, tmp_path):
-    """Labels are not dropped without a word, nor is the accuracy."""
-    rows = [line.replace("slow", "walk").replace("fast", "run") for line in lines(0)]
-    write(tmp_path / "other.csv", rows)
-    for command in ("verify", "evaluate"):
-        message = failed(command, recorded / "m.tkm", tmp_path / "other.csv")
-        assert "is a class of the model (fast, slow)" in message
-
-
 def test_a_hop_that_is_not_the_model_s_is_damage(recorded, tmp_path):
     """What a file says of its recordings must go with its model."""
     said = about(recorded / "m.tkm")
@@ -154,14 +145,6 @@ def test_a_stream_without_labels(recorded, tmp_path):
     assert "true" not in result.stdout
 
 
-def test_other_recordings_are_refused(recorded, tmp_path):
-    """Another rate or other channels than those of training are one clear line."""
-    write(tmp_path / "slow.csv", lines(0, rate=25))
-    assert "25" in failed("predict", recorded / "m.tkm", "--stream", tmp_path / "slow.csv")
-    write(tmp_path / "other.csv", lines(0), "time_ms,ax,gz,motion")
-    assert "'ay'" in failed("predict", recorded / "m.tkm", "--stream", tmp_path / "other.csv")
-
-
 def test_windows_in_an_array(recorded, tmp_path):
     """Ready windows need their shape, and the same model takes them; a hop is given in samples."""
     rng = np.random.default_rng(0)
@@ -173,33 +156,6 @@ def test_windows_in_an_array(recorded, tmp_path):
     succeeded("train", file, *given, "-o", tmp_path / "w.tkm", *QUICK)
     assert load(tmp_path / "w.tkm").input.shape == (32, 2)
     succeeded("predict", tmp_path / "w.tkm", file)
-
-
-@pytest.mark.parametrize(
-    ("shape", "named", "hint"),
-    [
-        ((60, 4), {"group": np.arange(60) // 6}, "rows of one group are in both parts; name"),
-        ((60, 32, 2), {}, "rows have a shape; --window-shape 32x2 (a signal)"),
-    ],
-)
-def test_rows_of_one_group_in_both_parts_are_told(tmp_path, shape, named, hint):
-    """A line says what would help: to name groups, or the shape of images and windows."""
-    X = np.random.default_rng(0).integers(0, 255, shape).astype(np.uint8)
-    np.savez(tmp_path / "a.npz", X=X, y=np.arange(60) % 2, **named)
-    options = (*sets("n_components=32", "epochs=1"), "--effort", "quick")
-    plain = run("train", tmp_path / "a.npz", "-o", tmp_path / "m.tkm", *options)
-    assert f"hint: {hint}" in plain.stderr
-
-
-def test_a_column_of_persons_is_told_if_it_is_an_input(tmp_path):
-    """A table whose column says who it was has a hint; with --groups it has none."""
-    rng = np.random.default_rng(0)
-    lines = [f"{i % 6},{rng.normal()},{rng.normal()},{i % 2}" for i in range(60)]
-    (tmp_path / "a.csv").write_text("\n".join(["Person,a,b,label", *lines]))
-    train = ("train", tmp_path / "a.csv", *sets("n_components=32", "epochs=1"), "--effort", "quick")
-    plain = run(*train, "-o", tmp_path / "m.tkm")
-    assert "hint: column Person is an input; --groups Person holds out whole" in plain.stderr
-    assert "hint" not in run(*train, "--groups", "Person", "-o", tmp_path / "n.tkm").stderr
 
 
 def test_recordings_may_have_an_official_test_part(recorded, tmp_path):

@@ -1,12 +1,10 @@
 """Memory of a model, and the page about it."""
 
 import json
-import pickle
 
 import numpy as np
 
 from tests.cli.tools import arrays, failed, json_of, run, succeeded
-from tinykernel import load
 
 
 def test_report(work):
@@ -23,18 +21,6 @@ def test_report(work):
     assert json.loads(over.stdout)["fits"] is False
     assert ", 1 byte more than" in over.stderr
     succeeded(*command, "--budget", found["flash"])
-
-
-def test_report_table(work, tmp_path):
-    """For people there is a short table, and one line a target where there are several."""
-    one = run("report", work / "gesture.tkm", "--budget", "30KB").stdout
-    assert "weights" in one
-    assert "fits the budget of 30.0 KB" in one
-    with (tmp_path / "model.pkl").open("wb") as file:  # says nothing of a training
-        pickle.dump(load(work / "gesture.pkl"), file)
-    assert "fits the budget of 30.0 KB" in run("report", tmp_path / "model.pkl").stdout
-    several = run("report", work / "gesture.tkm", "-t", "cortex-m0,cortex-m4").stdout
-    assert len(several.splitlines()) == 3
 
 
 def test_report_as_markdown(work):
@@ -76,11 +62,3 @@ def test_page(work, tmp_path):
     over = run(*command, "--budget", "1KB")
     assert over.exit_code == 1
     assert "It does not fit the STM32L053R8" in page.read_text()
-
-
-def test_wrong_pages(work, tmp_path):
-    """An option that would be ignored is refused, and so is a file that is no page."""
-    model, data = work / "gesture.tkm", work / "data.npz"
-    assert "needs --html" in failed("report", model, "--data", data, status=2)
-    assert ".html" in failed("report", model, "--html", tmp_path / "r.pdf")
-    assert not list(tmp_path.iterdir())

@@ -4,11 +4,9 @@ import dataclasses
 import json
 import re
 
-import numpy as np
-import pytest
 import typer
 
-from tests.cli.tools import QUICK, blobs, failed, json_of, run, sets, succeeded
+from tests.cli.tools import QUICK, failed, json_of, run, sets, succeeded
 from tests.sessions import ROOT
 from tinykernel.face import app
 from tinykernel.face.gathering import read_file
@@ -50,34 +48,6 @@ def test_nothing_names_an_option_that_became_a_setting() -> None:
         assert not gone.intersection(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)), file
 
 
-def test_a_setting_given_as_an_option_is_told_how_to_set(tmp_path) -> None:
-    """One line says how to write it, where a command takes it."""
-    given = ("train", tmp_path, "--short", "drop", "-o", tmp_path / "m.tkm")
-    assert "--short is a setting: --set short=pad|drop" in failed(*given, status=2)
-    assert "No such option" in failed("verify", "m.tkm", "--short", "drop", status=2)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        *(("n_component=64", "did you mean n_components?"), ("epoch=3", "did you mean epochs?")),
-        *(("bits=8", "no such setting; 'tinykernel options' lists all"), ("trials=3", "lists all")),
-        *(("zzz=3", "'tinykernel options' lists all"), ("epochs", "write NAME=VALUE")),
-        ("epochs=0", "--set epochs: must be a whole number of at least 1"),
-        ("sigma=-1", "--set sigma: must be a positive number"),
-        *(("n_components=65537", "at most 65536"), ("code=tiny", "--set code: must be one of")),
-        *(("task=novel", "choose from classes, numbers, novelty"), ("seed=3", "is given twice")),
-        ("folds=3", "is not an option of this command"),
-        ("loss=absolute", "only for task numbers"),
-    ],
-)
-def test_wrong_settings_are_refused_before_the_data_are_read(tmp_path, text, expected) -> None:
-    """A mistyped name or value is one line of wrong usage, and nothing is read or written."""
-    line = failed("train", __file__, "-o", tmp_path / "m.tkm", "--seed", 1, "--set", text, status=2)
-    assert expected in line
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_file_of_settings_says_the_same_as_options(work, tmp_path) -> None:
     """A tinykernel.toml beside the data gives the same model; options precede it."""
     data = tmp_path / "data.npz"
@@ -108,29 +78,6 @@ def test_saved_settings_repeat_a_call(work, tmp_path) -> None:
     assert "not a settings file" in failed(*train, tmp_path / "d.tkm", "--config", tmp_path / "no")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[train", "not valid TOML"),
-        ("[trains]\n", "[trains] is not a table of settings; choose from [data], [train], [tune]"),
-        ("[train]\nepoch = 3\n", "[train] epoch: no such setting; did you mean epochs?"),
-        ("[train]\nwindow = 3\n", "[train] window: belongs in [data]"),
-        ("[train]\nepochs = 0\n", "[train] epochs: must be a whole number of at least 1"),
-        ("[train]\nepochs = 10:00:00\n", "[train] epochs: must be a whole number"),
-        ("[train]\nn_components = {compact = {a = 64}}\n", "[train] n_components: "),
-        (f"[train]\nepochs = {'9' * 5000}\n", "not valid TOML"),
-        (f"[train]\nepochs = {'[' * 900}{']' * 900}\n", "nested too deeply"),
-    ],
-)
-def test_wrong_files_of_settings(tmp_path, text, expected) -> None:
-    """A file of settings is checked as the command line is, and named in one line."""
-    (tmp_path / "tinykernel.toml").write_text(text)
-    (tmp_path / "rows.csv").touch()
-    line = failed("train", tmp_path / "rows.csv", "-o", tmp_path / "m.tkm")
-    assert str(tmp_path / "tinykernel.toml") in line
-    assert expected in line
-
-
 def test_files_of_settings_keep_every_text(tmp_path) -> None:
     """Quotes, backslashes, signs beyond U+FFFF and lists come back as they were given."""
     file = tmp_path / "t.toml"
@@ -143,28 +90,3 @@ def test_files_of_settings_keep_every_text(tmp_path) -> None:
     file.write_text("[data]\nimage_shape = [8, 8]\n[train]\naugment = {shift = 2}")
     values = {name: SETTINGS[name].read(text) for name, (text, _) in read_file(file).items()}
     assert values == {"image_shape": (8, 8), "augment": {"shift": 2}}
-
-
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        (("--set", "class_weight=10:30:2,11:00:1"), "'10:30' is not a label in y"),
-        (("--set", "class_weight=0:1e308"), "of 0 must be from 1e-06 to 1e+06"),
-        (("--set", "beside=\u00b2"), "give the number of values at their end"),
-        (("--window-shape", "2x2", "--hop", "\u00b2"), "give samples, 1 to 2 (the window)"),
-        (("--budget", "9" * 5000), "is not a size"),
-        (("--budget", f"ram={'9' * 5000}KB"), "write a size, as in ram=8KB"),
-        (("--window", "9" * 5000), "window must be a time like"),
-        (("--window-shape", "9" * 5000 + "x1"), "write SAMPLESxCHANNELS"),
-        (("--set", f"epochs={'9' * 5000}"), "epochs"),
-    ],
-)
-def test_a_wrong_option_is_one_line(tmp_path, typed, said) -> None:
-    """Digits that no number has, signs that are no digits, and colons in labels are one line."""
-    X, y = blobs(20, 0, 2)
-    np.savez(tmp_path / "d.npz", X=X[:, :4], y=y)
-    result = run("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", *QUICK, *typed)
-    assert result.exit_code in (1, 2), result.output
-    (line,) = result.stderr.splitlines()
-    assert said in line
-    assert not (tmp_path / "m.tkm").exists()

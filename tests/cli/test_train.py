@@ -10,7 +10,6 @@ import pytest
 from tests.cli import tools
 from tests.cli.tools import QUICK, blobs, failed, json_of, process, run, sets, succeeded
 from tinykernel import Classifier, load
-from tinykernel.compile.targets import TARGETS
 
 
 @pytest.fixture
@@ -122,62 +121,6 @@ def test_paper(data, tmp_path):
     model = load(tmp_path / "b.pkl")
     assert (model.regularization, model.loss, model.penalty) == (0.02, "hinge", "l1")
     assert model.binary is True
-
-
-@pytest.mark.parametrize(
-    ("options", "expected", "status"),
-    [
-        ("--set method=paper --class-weight balanced", "only for method learned", 2),
-        ("--set method=x", "choose from learned, paper", 2),
-        ("--set lambda=1", "only for method paper", 2),
-        ("--set method=paper --set lambda=-1", "give a number of 0 or more", 2),
-        ("--set method=paper --set paper_loss=exp", "choose from squared_hinge", 2),
-        ("--set method=paper --validation 0.1", "--validation: only for method learned", 2),
-        ("--validation 0.7", "--validation: '0.7': give a share above 0 and below 0.5", 2),
-        ("--seed 99999999999", "4294967295", 2),
-        ("--budget 8KB -t host", "--budget: host has no flash to measure", 2),
-        ("--set n_components=64 --augment shift:1", "give --image-shape or --window-shape", 1),
-        ("--image-shape 28", "write HEIGHTxWIDTH", 2),
-        ("--set n_components=64 --image-shape 2x2", "--set n_components: only for components", 1),
-        ("--budget 8KB --augment shift:1 --image-shape 2x2", "makes 4 values", 1),
-        ("--set n_components=64 --groups nobody", "has no array 'nobody'", 1),
-        ("--set layout=tiny", "is not a layout", 2),
-        ("--class-weight heavy", "--class-weight: must be balanced, or weights of labels", 2),
-        ("--image-shape 28x28", "makes 784 values, but rows have 5 inputs", 1),
-        ("--window-shape 5", "write SAMPLESxCHANNELS", 2),
-        ("--augment turn:1", "write KIND or KIND:AMOUNT", 2),
-        ("--augment shift:0.5", "write KIND or KIND:AMOUNT", 2),
-        ("--set short=pad", "only for recordings; give --window", 2),
-        ("--hop 5", "only for recordings; give --window", 2),
-        ("--set drop=a", "has no columns; leave out inputs and drop", 1),
-        ("--window 1s --missing keep", "'keep': choose drop or error for recordings", 2),
-        ("--window 1s --set input_type=int8", "not an option for recordings", 2),
-    ],
-)
-def test_bad_values(data, tmp_path, options, expected, status):
-    """A value that is bad, or does not fit to the data, ends with one clear line and no file."""
-    given = ("-o", tmp_path / "m.tkm", "-q", *options.split())
-    assert expected in " ".join(failed("train", data, *given, status=status).split())
-    assert not list(tmp_path.iterdir())
-
-
-def test_outputs_are_refused_before_training(work, tmp_path, monkeypatch):
-    """An output that cannot be, an unknown target or parameter is refused before the long work."""
-    monkeypatch.setattr(Classifier, "fit", None)
-    data = work / "data.npz"
-    for output, expected in [
-        (tmp_path / "m.joblib", ".tkm or .pkl"),
-        (tmp_path / "none" / "m.tkm", "its folder does not exist"),
-        ("/proc/m.tkm", "cannot be written"),
-    ]:
-        assert expected in failed("train", data, "-o", output, *QUICK)
-    message = failed("train", data, "-o", tmp_path / "m.tkm", "-t", "cortex-m99", *QUICK)
-    assert all(name in message for name in TARGETS)
-    X, y = blobs(60, 0)
-    np.savez(tmp_path / "whole.npz", X=X, y=y)
-    given = ("-o", tmp_path / "m.tkm", "--test", tools.bare(tmp_path), *QUICK)
-    assert "has no labels; --test needs them" in failed("train", tmp_path / "whole.npz", *given)
-    assert not list(tmp_path.glob("m.*"))
 
 
 @pytest.mark.slow

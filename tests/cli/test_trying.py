@@ -48,11 +48,6 @@ def test_without_zig_one_line_says_what_to_install(model, monkeypatch) -> None:
     assert not model.with_suffix(".html").exists()
 
 
-def test_a_page_is_served_or_written(model) -> None:
-    """A file beside --serve is refused, as it would not be written."""
-    assert "leave it out" in failed("try", model, "--serve", "-o", "x.html", status=2)
-
-
 @pytest.mark.slow
 def test_the_session_in_the_documentation(tmp_path, monkeypatch, require_tool) -> None:
     """Who follows docs/try.md sees what it shows."""

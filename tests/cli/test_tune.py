@@ -76,21 +76,3 @@ def test_the_curve_as_table_and_picture(work, tuned, require_tool):
         }
     assert (tuned / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert "use .csv or .png" in failed(*command, "--curve", tuned / "curve.svg")
-
-
-@pytest.mark.parametrize(
-    ("options", "expected", "status"),
-    [
-        (("-o", "m.pkl"), "use .tkm", 1),
-        (("--pick", "4KB"), "needs -o MODEL", 2),
-        (("--max-time", "soon"), "write a time", 2),
-        (("--set", "sizes=many"), "is not a size", 2),
-        (("--set", "n_components=64"), "is not an option of this command", 2),
-        (("-t", "host"), "no flash", 1),
-    ],
-)
-def test_wrong_usage(work, tmp_path, monkeypatch, options, expected, status):
-    """Wrong options are one line before anything is trained or written."""
-    monkeypatch.chdir(tmp_path)
-    assert expected in failed("tune", work / "data.npz", "-q", *options, status=status)
-    assert list(tmp_path.iterdir()) == []

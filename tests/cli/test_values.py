@@ -55,21 +55,3 @@ def test_a_budget_holds(values, tmp_path):
     found = json_of("train", values / "wear.csv", "-o", tmp_path / "m.tkm", *given, *quick)
     assert 0 < found["flash"] <= 4096
     assert found["outputs"] == ["hours"]
-
-
-@pytest.mark.parametrize(
-    ("options", "message", "status"),
-    [
-        ((), "give --task numbers", 1),
-        (("--task", "ranking"), "choose from", 2),
-        (("--set", "loss=absolute"), "only for task numbers", 2),
-        (("--task", "numbers", "--class-weight", "balanced"), "only for task classes", 2),
-        (("--task", "numbers", "--set", "method=paper"), "only for rows and --task classes", 2),
-        (("--task", "numbers", "--set", "loss=2"), "above 0", 2),
-    ],
-)
-def test_refused_in_one_line(values, tmp_path, options, message, status):
-    """Values without the task, and options of the other task, are one clear line."""
-    given = ("-o", tmp_path / "m.tkm", "--label", "hours", "--quiet")
-    assert message in failed("train", values / "wear.csv", *given, *options, status=status)
-    assert not (tmp_path / "m.tkm").exists()

@@ -7,10 +7,7 @@ import numpy as np
 from tests.cli.tools import QUICK, bare, blobs, failed, json_of, run, succeeded, table_with_groups
 from tinykernel import load, save
 from tinykernel.base.errors import LinkError
-from tinykernel.face.arguments import each_that_fits
-from tinykernel.face.evaluation import print_verification
 from tinykernel.run import parity
-from tinykernel.run.parity import VerifyResult
 
 
 def test_verify(work, tmp_path):
@@ -96,24 +93,3 @@ def test_a_target_that_is_too_small_stops_no_other(work, monkeypatch):
     assert "agree on every score" in result.stdout
     assert "atmega328p: skipped, the model is too large for the chip" in result.output
     assert [each["target"] for each in json.loads(run(*command, "--json").stdout)] == ["host"]
-
-
-def test_targets_of_all_that_are_too_small_are_only_named(capsys) -> None:
-    """Whoever asks for all targets gets an answer for those that can hold the model."""
-
-    def work(name: str) -> str:
-        if name == "atmega328p":
-            raise LinkError("does not link")
-        return name
-
-    for asked, n_failed in (("host,atmega328p", 1), ("all", 0)):
-        results, too_small = each_that_fits(["host", "atmega328p"], [asked], work)
-        assert (results, len(too_small)) == (["host"], n_failed)
-    assert capsys.readouterr().err.count("too large for the chip: does not link") == 1
-
-
-def test_events_that_were_compared_are_printed(capsys):
-    """Of a model with events the decisions and the events of the stream are counted."""
-    result = VerifyResult("host", "gcc", 1, 3, 0, None, None, hops=9, events=2)
-    print_verification([result], "rows")
-    assert "also compared: a stream of 9 decisions and 2 events\n" in capsys.readouterr().out

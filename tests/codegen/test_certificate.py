@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -16,48 +15,14 @@ import pytest
 from tests.cli.tools import succeeded
 from tests.firmware.local_models import ALL
 from tests.fuzz.proofs import load_checker
-from tests.random_models import make_model, one_class, random_model, tree_model, with_linear
+from tests.random_models import one_class, random_model, with_linear
 from tests.sessions import ROOT
 from tinykernel.compile.certificate import certificate
-from tinykernel.compile.sources import render_single, render_sources
+from tinykernel.compile.sources import render_sources
 from tinykernel.model.file import save
 from tinykernel.model.integer import IntegerModel
-from tinykernel.pieces.components.spec import Components
 
 CHECKER = ROOT / "firmware" / "check_proof.py"
-OF_TABLES = {
-    "half turns": {
-        "windows": "half turns",
-        "zero_weights": False,
-        "kept": "tail",
-        "one_scale": True,
-        "permutation": "orbit",
-        "diagonal_kind": "sign",
-    },
-    "levels": {
-        "windows": "phases",
-        "kept": "few",
-        "n_blocks": 5,
-        "permutation": "orbit",
-        "diagonal_kind": "int4",
-    },
-    "two": {"n_classes": 2, "zero_weights": False, "kept": "few", "windows": "constant"},
-}
-MODELS: dict[str, Callable[[], IntegerModel]] = {
-    **ALL,
-    **{f"table {i}": lambda i=i: make_model(i, bits=8 if i % 2 else 16) for i in range(8)},
-    **{
-        name: lambda o=options: random_model(3, n_features=100, **o)
-        for name, options in OF_TABLES.items()
-    },
-    # Where no input varies, the checker once failed on rows that it did not have.
-    "constant inputs": lambda: make_model(34, bits=8),
-    "one class": lambda: one_class(random_model(3, n_features=70), 3),
-    "one class of 16 bits": lambda: one_class(random_model(4, n_features=9, bits=16), 4, 1),
-    "trees": lambda: tree_model(3, n_features=30),
-    "trees beside a linear part": lambda: tree_model(4, n_classes=2, leaf_bits=8, linear=True),
-    "one class of signals": lambda: one_class(ALL["signal, averaged"](), 5),
-}
 
 
 class Export(NamedTuple):
@@ -68,7 +33,8 @@ class Export(NamedTuple):
     header: str
 
 
-def _export(model: IntegerModel) -> Export:
+def export_of(model: IntegerModel) -> Export:
+    """Return the proof and the C of a model, called m."""
     files = render_sources(model, "m")
     source, header = (files[path].decode("ascii") for path in ("src/m.c", "include/m.h"))
     return Export(json.loads(certificate(model)), source, header)
@@ -116,7 +82,7 @@ def checker(tmp_path_factory: pytest.TempPathFactory) -> Checker:
 @pytest.fixture(scope="module")
 def whole() -> Export:
     """Return the proof and the C of a model that has every kind of table."""
-    return _export(with_linear(random_model(5, n_features=70, windows="rows", kept="some"), 5, 4))
+    return export_of(with_linear(random_model(5, n_features=70, windows="rows", kept="some"), 5, 4))
 
 
 def test_checker_stands_alone(checker, whole):
@@ -131,19 +97,6 @@ def test_checker_stands_alone(checker, whole):
     command = [sys.executable, "-I", str(CHECKER), "proof.json", "m.c"]
     done = subprocess.run(command, cwd=checker.folder, capture_output=True, text=True)
     assert done.stdout.startswith("proved: 23 stages"), done.stderr
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_proofs_of_models_are_accepted(name, checker, capsys):
-    """Every layout of tables, local stages and linear parts."""
-    model = MODELS[name]()
-    if name == "constant inputs":
-        assert not model.find(Components).sign.any()
-    export = _export(model)
-    checker.accept(export)
-    assert capsys.readouterr().out.startswith("proved: ")
-    single = render_single(render_sources(model, "m"), "m")["single/m.c"].decode("ascii")
-    assert "a single source" in checker.refuse(export._replace(text=single))
 
 
 def test_wrong_files_are_one_line(whole, checker, tmp_path):
@@ -178,27 +131,20 @@ def test_wrong_files_are_one_line(whole, checker, tmp_path):
 @pytest.mark.parametrize("table", ["tk_prototypes", "tk_biases"])
 def test_a_changed_prototype_or_threshold_is_refused(table, checker):
     """Of one class the distance is bounded by every level; a forged digest does not help."""
-    export = _export(one_class(random_model(3, n_features=12), 3, 1))
-    text = _changed(export.text, table)
+    export = export_of(one_class(random_model(3, n_features=12), 3, 1))
+    text = change_entry(export.text, table)
     assert f"{table} is not" in checker.refuse(export._replace(text=text))
     assert " is within " in checker.refuse(checker.forged(export, text))
 
 
-def _changed(text: str, table: str, place: int = 0) -> str:
+def change_entry(text: str, table: str, place: int = 0) -> str:
     """Change one bit, or one digit, of one entry of a table."""
-    begin = text.index("{", text.index(f" {table}["))
+    begin = re.search(rf" {table}\[\w+\] = {{", text).end() - 1
     entries = list(re.finditer(r"-?\w+", text[begin : text.index("};", begin)]))
     entry = entries[place]
     value = int(entry[0].rstrip("u"), 0)
     new = f"0x{value ^ 1:08x}u" if entry[0].endswith("u") else str(value + 1)
     return text[: begin + entry.start()] + new + text[begin + entry.end() :]
-
-
-def test_one_entry_changed_is_refused(checker, whole):
-    """One weight, sign, window, factor: the name of the table is said."""
-    for name in ("signs", "diagonal", "windows", "weights", "gains", "biases", "linear", "offsets"):
-        message = checker.refuse(whole._replace(text=_changed(whole.text, f"tk_{name}")))
-        assert f"tk_{name} is not that of the proof" in message
 
 
 EDITS = {
@@ -218,7 +164,7 @@ EDITS = {
 def test_arithmetic_finds_what_a_forged_digest_hides(edit, checker, whole):
     """Who changes a shift or an entry and its digest in the proof is caught by the bounds."""
     text = whole.text
-    text = re.sub(*EDITS[edit], text, count=1) if edit in EDITS else _changed(text, edit)
+    text = re.sub(*EDITS[edit], text, count=1) if edit in EDITS else change_entry(text, edit)
     assert text != whole.text
     assert "is not that of" not in checker.refuse(checker.forged(whole, text))
 
@@ -233,9 +179,9 @@ def test_arithmetic_finds_what_a_forged_digest_hides(edit, checker, whole):
 )
 def test_kernels_taps_and_units_are_summed_up(name, table, checker):
     """The digest catches every change, and the sums those that move a bound."""
-    export, caught = _export(ALL[name]()), 0
+    export, caught = export_of(ALL[name]()), 0
     for place in range(9):
-        text = _changed(export.text, table, place)
+        text = change_entry(export.text, table, place)
         assert f"{table} is not" in checker.refuse(export._replace(text=text))
         try:
             checker.accept(checker.forged(export, text))
@@ -248,39 +194,13 @@ def test_kernels_taps_and_units_are_summed_up(name, table, checker):
         assert "level" in checker.refuse(checker.forged(export, top))
 
 
-def _less(text: str, pattern: str) -> str:
+def lessen(text: str, pattern: str) -> str:
     """Return a text in which the number after a pattern is less by one, or by four bytes."""
 
     def less(found: re.Match[str]) -> str:
         return f"{found[1]}{int(found[2]) - (4 if 'BYTES' in found[1] else 1)}"
 
     return re.sub(rf"({pattern})(\d+)", less, text)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("spectrum, int16", "signal, numbers beside", "offset, int16", "frame, colours"),
-        "convolutions, components, signs of a hidden layer",
-        *("convolutions, 8-bit taps, averaged, hidden layer", "two"),
-        "trees beside a linear part",
-    ],
-)
-def test_memory_of_another_size_is_refused(name, checker):
-    """Sizes of scratch and state, forged in the header, the C and the proof together: refused."""
-    export = _export(MODELS[name]())
-    for kind in export.proof["memory"]:
-        header = _less(export.header, rf"#define M_{kind.upper()}_(?:WORDS|BYTES) ")
-        memory = export.proof["memory"] | {kind: export.proof["memory"][kind] - 1}
-        forged = export._replace(header=header, proof=export.proof | {"memory": memory})
-        assert "memory" in checker.refuse(forged)
-        assert "memory" in checker.refuse(export._replace(proof=forged.proof))
-        assert "memory" in checker.refuse(export._replace(header=header))
-    first = checker.forged(export, _less(export.text, "#define TK_FIRST_WORDS +"))
-    assert "TK_FIRST_WORDS" in checker.refuse(first)
-    if "tk_signal" in export.text:
-        running = re.sub(r"(\d+)u, /\* running", "8u, /* running", export.text)
-        assert "places in a stream" in checker.refuse(checker.forged(export, running))
 
 
 def test_every_bound_and_witness_counts(checker, whole):
@@ -363,7 +283,7 @@ def test_a_header_cannot_rename_a_table(line, checker, whole):
 )
 def test_the_type_of_samples_must_not_hang_on_a_condition(hidden, checker):
     """A spectrum is bounded for the type that the compiler sees, not for another in the text."""
-    export, typedef = _export(ALL["spectrum, int16"]()), "typedef int16_t m_input_t;"
+    export, typedef = export_of(ALL["spectrum, int16"]()), "typedef int16_t m_input_t;"
     header = export.header.replace(typedef, hidden.format(typedef))
     assert header != export.header
     assert "hangs on a condition" in checker.refuse(export._replace(header=header))
@@ -371,7 +291,7 @@ def test_the_type_of_samples_must_not_hang_on_a_condition(hidden, checker):
 
 def test_a_floor_of_levels_beyond_its_type_is_refused(checker):
     """A level less its floor would leave 32 bits, as the digest of a forged proof would hide."""
-    export = _export(ALL["spectrum, int16"]())
+    export = export_of(ALL["spectrum, int16"]())
     text = re.sub(r"\d+u?, /\* floor", "2147483648u, /* floor", export.text)
     assert "a floor of other bits" in checker.refuse(checker.forged(export, text))
 
@@ -428,5 +348,5 @@ def test_inspect_writes_the_proof(checker, tmp_path, capsys):
     save(model, tmp_path / "m.tkm")
     result = succeeded("inspect", tmp_path / "m.tkm", "--proof", tmp_path / "m.json")
     assert "check_proof.py" in result.stderr
-    checker.accept(_export(model)._replace(proof=json.loads((tmp_path / "m.json").read_text())))
+    checker.accept(export_of(model)._replace(proof=json.loads((tmp_path / "m.json").read_text())))
     assert "26 stages" in capsys.readouterr().out

@@ -1,14 +1,10 @@
 """What the formats of the tables cost; that they hold the model is what the C shows."""
 
-from dataclasses import replace
-
 import numpy as np
 
-from tests.random_models import changed, random_model
+from tests.random_models import random_model
 from tinykernel.compile.plan import PackedModel, pack
 from tinykernel.pieces.components.pack import FIVES, five_of
-from tinykernel.pieces.components.spec import Components
-from tinykernel.pieces.ternary.spec import Ternary
 
 
 def _macros(packed: PackedModel) -> dict[str, str]:
@@ -45,31 +41,6 @@ def test_compact_format_is_a_byte_and_a_half_a_row() -> None:
     assert sizes["weights"] == 1024 + 2 * 4 * 8
     assert sizes["windows"] == 4
     assert pack(random_model(5, windows="phases", **options)).table_bytes()["windows"] == 1024 + 4
-
-
-def test_a_shared_width_keeps_its_table_where_that_is_smaller() -> None:
-    """Masks of many outputs for a few dropped rows would be larger than a table of widths."""
-    options = {
-        "n_features": 20,
-        "n_blocks": 1,
-        "zero_weights": False,
-        "windows": "phases",
-        "one_scale": True,
-    }
-    model = random_model(5, n_classes=40, **options)
-    components, ternary = model.find(Components), model.find(Ternary)
-    kept = components.row_kept.copy()
-    kept[0, 5] = False
-    number = np.flatnonzero(kept[0])
-    changes = {name: getattr(components, name)[number] for name in ("scale", "start", "width")}
-    model = changed(
-        model,
-        replace(components, row_kept=kept, **changes),
-        replace(ternary, weights=ternary.weights[:, number]),
-    )
-    macros = _macros(pack(model))
-    assert macros["TK_PLANES"] == "1"
-    assert "TK_WIDTH" not in macros
 
 
 def test_five_weights_take_a_byte() -> None:

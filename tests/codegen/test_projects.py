@@ -1,9 +1,7 @@
 """Exported projects: complete, the same bytes every time, accepted by compilers and PlatformIO."""
 
-import json
 import subprocess
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +12,8 @@ from tests.processes import captured
 from tests.random_models import random_model
 from tests.refusals import refused
 from tests.spectra import spectral_model
-from tinykernel.base.errors import FileError, OptionError
-from tinykernel.compile.projects import export, exported_files, formats, generated_inputs, n_vectors
+from tinykernel.base.errors import OptionError
+from tinykernel.compile.projects import export, exported_files, generated_inputs, n_vectors
 from tinykernel.compile.targets import TARGETS
 from tinykernel.model.integer import IntegerModel
 
@@ -54,16 +52,6 @@ def test_project_is_complete(model: IntegerModel, target: str, framework: str) -
     assert "{{" not in "".join(map(str, files.values()))
 
 
-def test_the_readme_of_a_signal_spoke_of_no_components() -> None:
-    """It names the stages and parts that there are, and where a sample is pushed."""
-    files = exported_files(spectral_model(1), "host", name="gesture")
-    text = files["README.md"].decode()
-    assert "`gesture.h` show how to pass the samples of a stream" in text
-    assert b"gesture_push(&state" in files["lib/gesture/src/gesture.h"]
-    words = "spectrum of 5 bands, 20 kernels on windows of 532 x 1, linear part of 40 counts"
-    assert words in text
-
-
 @pytest.mark.parametrize(("target", "kind"), [("host", "platformio"), (None, "library")])
 def test_the_input_of_a_readme_has_no_numbers_beside_it(target: str | None, kind: str) -> None:
     """The window is as long as the header says, and without a hop there is no state."""
@@ -72,35 +60,6 @@ def test_the_input_of_a_readme_has_no_numbers_beside_it(target: str | None, kind
     assert b"input[GESTURE_WINDOW * GESTURE_CHANNELS];" in files["README.md"]
     header = next(text for path, text in files.items() if path.endswith("src/gesture.h"))
     assert b"GESTURE_STATE_WORDS" not in header
-
-
-def test_existing_folder_is_kept(model: IntegerModel, tmp_path: Path) -> None:
-    """Someone's work must not be overwritten without --force, and no part be written."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "mine.txt").write_text("mine")
-    for force in (False, True):
-        refused(FileError, export, model, "cortex-m4", folder, force=force)
-    assert [path.name for path in tmp_path.rglob("*")] == ["project", "mine.txt"]
-    (folder / "mine.txt").unlink()
-    export(model, "host", folder)
-    refused(FileError, export, model, "cortex-m4", folder)
-    files = export(model, "cortex-m4", folder, force=True)
-    assert sorted(files) == sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def test_manifest_of_an_export(model: IntegerModel, tmp_path: Path) -> None:
-    """An export says what it was made of and by what, and the digest of each of its files."""
-    files = export(model, "cortex-m4", tmp_path / "project")
-    content = json.loads((tmp_path / "project" / "manifest.json").read_text())
-    assert content["format"] == "tinykernel-export"
-    assert content["model"] == model.fingerprint()
-    assert content["tool"].startswith("tinykernel ")
-    assert content["files"] == {
-        file.relative_to(tmp_path / "project").as_posix(): sha256(file.read_bytes()).hexdigest()
-        for file in files
-        if file.name != "manifest.json"
-    }
 
 
 @pytest.mark.parametrize("name", ["main", "tk_model", "9lives", "a b", "loop", "driver"])
@@ -115,12 +74,6 @@ def test_name_that_clashes(model: IntegerModel, name: str, tmp_path: Path) -> No
         refused(OptionError, exported_files, model, None, name=taken, format="library")
 
 
-def test_unknown_format_lists_the_known(model: IntegerModel) -> None:
-    """A wrong format must be answered with the right ones."""
-    assert "platformio" in formats()
-    refused(OptionError, exported_files, model, "host", format="makefile")
-
-
 @pytest.mark.parametrize("raw", ["float32", "uint8", "int8", "uint16", "int16", "int32"])
 def test_generated_inputs_cover_the_range(raw: str) -> None:
     """Test vectors that saturate everywhere would test nothing."""
@@ -129,53 +82,6 @@ def test_generated_inputs_cover_the_range(raw: str) -> None:
     assert quantised[0].max() == -128
     assert quantised[1].min() >= 126
     assert len(np.unique(quantised[2:])) > 60
-
-
-def test_host_project_prints_pass(model, tmp_path, require_tool):
-    """The self-test passes with right tables and fails, naming the place, with a wrong one."""
-    folder = tmp_path / "project"
-    export(model, "host", folder, name="gesture")
-    headers = ["-Iinclude", "-Ilib/gesture/src"]
-    names = ("main", "tk_board", "tk_protocol", "tk_selftest", "gesture_selftest")
-    sources = ["lib/gesture/src/gesture.c", *(f"src/{name}.c" for name in names)]
-    build = [require_tool("gcc"), "-Os", "-std=c99", *WARNINGS, *headers, *sources]
-    build += ["-o", "selftest"]
-    assert run(build, folder).stderr == ""
-    result = run(["./selftest"], folder)
-    assert "PASS: 8 vectors, 32 scores equal" in result.stdout
-    assert result.returncode == 0
-    source = folder / "lib" / "gesture" / "src" / "gesture.c"
-    source.write_text(source.read_text().replace("tk_biases[4] = {", "tk_biases[4] = {1 + "))
-    assert run(build, folder).returncode == 0
-    result = run(["./selftest"], folder)
-    assert "FAIL: vector 0, score of class 0: got" in result.stdout
-    assert result.returncode == 1
-
-
-@pytest.mark.parametrize(
-    ("compiler", "options", "raw"),
-    [
-        ("g++", ["-std=c++17", "-x", "c++"], "float32"),
-        ("clang++", ["-std=c++17", "-x", "c++"], "uint8"),
-        ("cortex-m0", ["-std=c99"], "float32"),
-        ("cortex-m4", ["-std=c99"], "uint8"),
-        ("cortex-m33", ["-std=c++17", "-x", "c++"], "float32"),
-        ("esp32c3", ["-std=c99", "-ffreestanding"], "float32"),
-        ("xtensa-lx106-elf-gcc", ["-std=c99", "-ffreestanding"], "uint8"),
-        ("avr-gcc", ["-std=gnu99", "-mmcu=atmega328p"], "float32"),
-    ],
-)
-def test_compiles_without_warnings(compiler, options, raw, tmp_path, require_compiler):
-    """Firmware authors build with warnings as errors, in C and in C++."""
-    command = require_compiler(compiler, *options)
-    export(
-        random_model(1, n_classes=4, raw_dtype=raw), "host", tmp_path / "project", name="gesture"
-    )
-    headers = ["-Iinclude", "-Ilib/gesture/src"]
-    sources = ["lib/gesture/src/gesture.c", "src/gesture_selftest.c", "src/tk_protocol.c"]
-    command = [*command, "-Os", *WARNINGS, *headers, "-c", *sources]
-    result = run(command, tmp_path / "project")
-    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("cpu", ["cortex-m0", "cortex-m4"])

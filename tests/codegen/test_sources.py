@@ -2,19 +2,16 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.random_models import balanced, random_model, random_raw, tree_model
+from tests.random_models import random_model
 from tests.refusals import refused_for
-from tinykernel.compile.plan import FORMAT, pack
+from tinykernel.compile.plan import FORMAT
 from tinykernel.compile.sources import render_sources, render_vectors
-from tinykernel.learn.calibration import calibrate
-from tinykernel.run.parity import verify
 from tinykernel.run.program import write_sources
 
 
@@ -98,25 +95,6 @@ def test_licence_travels_with_the_code(checkout: Path) -> None:
     assert b"they are yours" in files["src/gesture.c"]
 
 
-def test_labels_cannot_end_a_comment_or_a_string() -> None:
-    """Class names of any characters leave the C intact."""
-    model = random_model(1, n_classes=3)
-    object.__setattr__(model.answers, "classes", ("*/ #error", 'quo"te\\', "naïve ☃"))
-    files = render_sources(model, "gesture")
-    assert files["include/gesture.h"].count(b"*/ #error") == 0
-    assert b'"quo\\"te\\\\"' in files["src/gesture.c"]
-    assert b"na\\303\\257ve" in files["src/gesture.c"]
-
-
-@pytest.mark.parametrize(("n_classes", "end"), [(3, '"2"'), (10, '"5", ..')])
-def test_a_list_of_classes_ends_in_three_dots_at_most(n_classes: int, end: str) -> None:
-    """The sentence ends with one full stop, or with the three of what is left out."""
-    header = render_sources(random_model(1, n_classes=n_classes), "m")["include/m.h"].decode()
-    line = next(line for line in header.splitlines() if "labels are 0 to" in line)
-    assert line.endswith(f"{end}. */")
-    assert "...." not in line
-
-
 def test_header_names_the_inputs() -> None:
     """A model that knows its columns tells the order of the inputs, whatever their names are."""
     model = random_model(1)
@@ -144,24 +122,3 @@ def test_header_names_the_inputs() -> None:
 def test_vectors_refuse_unfit_rows(X: np.ndarray, message: str) -> None:
     """Rows that make no test vectors give one clear line."""
     refused_for(message, render_vectors, random_model(4, raw_dtype="float32"), "gesture", X)
-
-
-def test_trees_with_thresholds_by_class_compile(require_tool: Callable[[str], str]) -> None:
-    """The tables of the trees and of the decisions have names of their own."""
-    require_tool("gcc")
-    model = balanced(tree_model(1))
-    X = random_raw(model, 0, 400)
-    sure = calibrate(model, X, model.predict(X), coverage=0.5, per_class=True).model
-    assert np.ptp(sure.decision.thresholds) > 0
-    found = verify(sure, X[:50], target="host")
-    assert found.ok
-    assert found.differences == 0
-
-
-def test_names_that_are_not_unique_are_not_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stage or part whose table has the name of another one ends where C is rendered."""
-    packed = pack(random_model(1))
-    twice = replace(packed, tables=(*packed.tables, packed.tables[0]))
-    monkeypatch.setattr("tinykernel.compile.plan.pack", lambda _: twice)
-    with pytest.raises(AssertionError, match="names that are not unique"):
-        render_sources(random_model(1), "gesture")

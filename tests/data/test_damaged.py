@@ -102,15 +102,6 @@ def test_damaged_parquet(tmp_path, require_tool) -> None:
             load_data(file)
 
 
-def test_quote_that_is_not_closed(tmp_path) -> None:
-    """The rest of the table is not printed as the name of a class."""
-    file = tmp_path / "a.csv"
-    file.write_text('a,label\n1,up\n2,"down\n' + "3,up\n4,down\n" * 200)
-    assert "line 3: a quote is not closed" in refused(file)
-    file.write_text('a,"label\n1,up\n2,down\n')
-    assert "line 1: a quote is not closed" in refused(file)
-
-
 def test_names_of_classes_are_shortened(tmp_path) -> None:
     """A label of any length and content fits into one line."""
     y = np.array(["x" * 3000, "a", "a", "b\n\x1b[31m"])

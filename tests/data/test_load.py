@@ -248,17 +248,6 @@ def test_a_usual_group_is_held_out(tmp_path):
         assert np.unique(held).size == 3
 
 
-def test_groups_of_two_dimensions_are_refused(tmp_path):
-    """An array that holds no single group a row ends with one line; an .npy has no groups."""
-    X, y = small(20)
-    file = npz(tmp_path / "a.npz", X=X, y=y)
-    expected = "20 rows but groups of shape (20, 3); give one per row"
-    assert expected in refused(file, selection=Selection(groups="X"))
-    np.save(tmp_path / "g_X.npy", X)
-    who = Selection(groups="who")
-    assert "save X, y and who in an .npz" in refused(tmp_path / "g_X.npy", selection=who)
-
-
 def test_tables_with_and_without_labels(tmp_path):
     """A table of bare features is read as such; a label column is told by its name and width."""
     file = tmp_path / "a.csv"
@@ -364,16 +353,6 @@ def test_bad_tables(tmp_path, text, expected):
         assert expected in refused(file, selection=Selection(missing="error"))
 
 
-def test_label_column_that_is_not_there(tmp_path):
-    """A wrong --label lists the columns, shortened where there are many."""
-    file = tmp_path / "a.csv"
-    file.write_text(",".join(f"c{i}" for i in range(50)) + "\n")
-    message = refused(file, selection=Selection(label="activity"))
-    assert "no column called 'activity'" in message
-    assert message.endswith(", ...")
-    assert len(message.replace(str(file), "")) < 160
-
-
 @pytest.mark.parametrize(
     ("arrays", "expected"),
     [
@@ -453,13 +432,3 @@ def test_damaged_files(tmp_path, require_tool):
     with zipfile.ZipFile(tmp_path / "e.npz", "w") as archive:
         archive.writestr("X.txt", "hello")
     assert "it holds X.txt" in refused(tmp_path / "e.npz")
-
-
-def test_missing_labels_of_npy(tmp_path):
-    """An .npy without labels says how to name them."""
-    np.save(tmp_path / "X.npy", small()[0])
-    np.save(tmp_path / "readings.npy", small()[0])
-    assert "y.npy" in refused(tmp_path / "X.npy")
-    assert "--label" in refused(tmp_path / "readings.npy")
-    assert "--label" in refused(tmp_path / "X.npy", selection=Selection(label="none.npy"))
-    assert load_rows(tmp_path / "readings.npy").y is None

@@ -356,17 +356,6 @@ def test_clips_shorter_than_a_window_are_padded(tmp_path):
     assert "shorter than a window; give --set short=pad" in refused(table, 101, short="drop")
 
 
-def test_gaps_named_no_column(tmp_path):
-    """Whoever reads of gaps learns which column was read as time."""
-    file = log(tmp_path / "a.csv")
-    header, *lines = file.read_text().splitlines()
-    file.write_text("\n".join([header, *lines[:40], *lines[60:63], *lines[70:]]) + "\n")
-    assert "1 stretch too short for a window between gaps of column 'time_ms'" in str(
-        windows(file, 10)
-    )
-    assert "(at most 40 between gaps of column 'time_ms')" in refused(file, 50)
-
-
 def test_missing_values_are_never_silent(tmp_path):
     """A missing value or label inside a window is an error with its line, or a counted drop."""
     file = log(tmp_path / "a.csv")
@@ -457,14 +446,6 @@ def test_a_blank_line_after_each_row_is_no_gap(tmp_path) -> None:
     n = len(windows(path, 10).X)
     path.write_text(path.read_text().replace("\n", "\n\n"))
     assert len(windows(path, 10).X) == n
-
-
-def test_a_missing_label_has_two_ways_out(tmp_path) -> None:
-    """A column, or the path of a recording."""
-    path = tmp_path / "a.csv"
-    path.write_text("ax,ay\n" + "1,2\n" * 50)
-    message = refused(path, 10)
-    assert "--label COLUMN, or where they are in the path, as in --name '{label}'; col" in message
 
 
 def test_a_stream_of_other_channels_is_refused(tmp_path) -> None:

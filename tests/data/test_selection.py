@@ -44,25 +44,6 @@ def test_columns_that_are_no_inputs(tmp_path, options):
     assert found["scores"] == load(model).scores(blobs(9, 1)[0]).tolist()
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (("--set", "drop=ids"), "has no column called 'ids'"),
-        (("--set", "drop=label"), "'label' is the label or the group"),
-        (("--set", "inputs=a,a"), "names a column twice"),
-        (("--set", "inputs=a", "--set", "drop=a"), "no column is left"),
-    ],
-)
-def test_wrong_columns(tmp_path, options, expected):
-    """A column that is not there, or is something else, is named."""
-    data = gesture(tmp_path / "g.csv")
-    options = (*options, "--label", "label")
-    assert expected in failed("train", data, "-o", tmp_path / "m.tkm", *TINY, *options)
-    np.savez(tmp_path / "g.npz", X=blobs(20, 0)[0], y=blobs(20, 0)[1])
-    array = failed("train", tmp_path / "g.npz", "-o", tmp_path / "m.tkm", *TINY, "--set", "drop=a")
-    assert "has no columns" in array
-
-
 def test_missing_values(tmp_path):
     """Missing values are refused if asked; else counted, and rows left out ever after."""
     data, model = gesture(tmp_path / "g.csv", gaps=6), tmp_path / "m.tkm"
@@ -110,19 +91,6 @@ def test_missing_values_of_arrays_and_parquet(tmp_path, require_tool):
         assert len(kept.y_train) + len(kept.y_test) == 30 - lacking
         assert np.isfinite(load_data(tmp_path / name, selection=keep).X_train).all()
         refused(DataError, load_data, tmp_path / name, selection=Selection(missing="error"))
-
-
-@pytest.mark.parametrize(("name", "mark"), [("a.csv", ";"), ("a.tsv", "\t"), ("a.csv", "\t")])
-def test_decimal_commas(tmp_path, name, mark):
-    """Where columns are not parted by commas, 3,5 is a number; beside 1.5 nobody knows."""
-    rows = [["1,5", "-2,25e1", "a"], ["3", "4,0", "b"]] * 5
-    file = table(tmp_path / name, ["x", "z", "label"], rows, mark)
-    found = load_data(file, test_size=0)
-    assert found.X_train[:2].tolist() == [[1.5, -22.5], [3, 4]]
-    file = table(tmp_path / name, ["x", "z", "label"], [*rows, ["1.5", "1", "a"]], mark)
-    assert "1,5" in load_data(file).coding.texts["x"]
-    file = table(tmp_path / "b.csv", ["x", "label"], [['"1,234"', "a"], ["2", "b"]] * 5)
-    assert "1,234" in load_data(file).coding.texts["x"]
 
 
 @pytest.mark.parametrize("below", [[], [["9.5", "1.2", "3.1", ""]]])

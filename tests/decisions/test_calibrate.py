@@ -9,7 +9,6 @@ import pytest
 
 from tests.random_models import changed, random_model, random_raw
 from tests.refusals import refused, refused_for
-from tinykernel import load, save
 from tinykernel.base.errors import ModelError, RowsError
 from tinykernel.judge.decisions import calibration_in_words
 from tinykernel.learn.calibration import calibrate
@@ -22,7 +21,6 @@ from tinykernel.learn.confidence import (
     upper_bound,
 )
 from tinykernel.model.answers import Decision, Labels, softmax
-from tinykernel.pieces.record import contents
 
 
 @pytest.fixture(scope="module")
@@ -70,21 +68,6 @@ def test_promise_holds_for_the_threshold_that_is_chosen() -> None:
             broken += np.mean(0.5 * (1 - truth[chosen.threshold :]) ** 2) > most
     assert answered > 60
     assert broken <= 0.2 * 80
-
-
-def test_the_coverage_that_is_promised_is_printed(rows) -> None:
-    """With one large group that is hardly answered, the two shares are far apart."""
-    model, X, y = rows
-    margin = -np.sort(-model.scores(X), axis=1)
-    order = np.argsort(margin[:, 0] - margin[:, 1])
-    group = np.repeat(np.arange(31), [1500, *[50] * 30])
-    found = calibrate(model, X[order], y[order], groups=group, coverage=0.8)
-    answered = found.model.decide(X[order]) >= 0
-    shares = [answered[group == one].mean() for one in range(31)]
-    assert found.coverage_of_groups == pytest.approx(np.mean(shares))
-    assert found.coverage_of_groups >= 0.8 > found.coverage
-    assert found.statement.endswith("at least 80 % answered on average over new groups")
-    assert "on average over groups" in dict(calibration_in_words(found))["answered"]
 
 
 @pytest.mark.parametrize("kinds", [3, 5, 10])
@@ -188,29 +171,6 @@ def test_what_rows_cannot_promise(rows, change, words) -> None:
     """One line says what is wrong and how many rows are needed."""
     model, X, y = rows
     refused_for(words, calibrate, model, X, **({"y": y} | change))
-
-
-def test_a_class_of_two_rows_is_calibrated(rows) -> None:
-    """A class without a row among the held-out rows is remarked upon, and the others calibrated."""
-    model, X, y = rows
-    found = calibrate(model, X[y != "c"], y[y != "c"], max_error=0.3)
-    assert found.remarks == ("class 'c' has no row: nothing is known of it",)
-    assert found.bound <= 0.3
-
-
-def test_model_file_keeps_the_decision_part(rows, tmp_path) -> None:
-    """What is saved comes back; a model without a decision part is written as before."""
-    model, X, y = rows
-    found = calibrate(model, X, y, max_error=0.05).model
-    save(found, tmp_path / "m.tkm")
-    back = load(tmp_path / "m.tkm")
-    assert back == found != model
-    assert back.decision.statement == found.decision.statement
-    assert np.array_equal(back.decide(X), found.decide(X))
-    assert not any("decision" in name.split(".") for name, _ in contents(model))
-    save(dataclasses.replace(found, decision=None), tmp_path / "without.tkm")
-    save(model, tmp_path / "model.tkm")
-    assert (tmp_path / "without.tkm").read_bytes() == (tmp_path / "model.tkm").read_bytes()
 
 
 def test_wrong_decision_parts_are_refused(rows) -> None:

@@ -9,11 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tests.firmware.local_models import SIGNALS, SPECTRA
+from tests.firmware.local_models import SIGNALS
 from tests.refusals import refused
 from tinykernel.base.errors import RowsError
 from tinykernel.judge.event_rules import (
-    EventCalibration,
     Stream,
     _DecayedStreams,
     choose_events,
@@ -21,7 +20,6 @@ from tinykernel.judge.event_rules import (
     rate_after,
     spread,
 )
-from tinykernel.judge.events import curve_in_words, evaluate_events, over_promise
 from tinykernel.model.answers import Events, sums_over
 
 SECOND = 10
@@ -139,31 +137,6 @@ def test_five_hours_of_many_groups_promise_one_alarm_in_five():
     assert choose_events(model, [stream], [0], 0.2, None).threshold == 1
 
 
-def test_hits_of_recordings_without_events_are_unknown():
-    """They count as neither hit nor missed, and a remark says so."""
-    n = 3600
-    stream = replace(_stream(np.zeros(n, int).tolist(), []), second=1)
-    chosen = choose_events(SIGNALS["events"](), [stream], [0], 4.0, 0.8)
-    assert "how many are hit is unknown" in chosen.remarks[-1]
-    rows = curve_in_words(evaluate_events(chosen.model, [stream]))
-    assert {missed for _, missed, _ in rows} == {"-"}
-
-
-@pytest.mark.parametrize(
-    ("make", "options"),
-    [
-        (SIGNALS["events"], ""),
-        (SPECTRA["planes"], "--set streaming=on, --set teachers=3, "),
-        (SPECTRA["planes of a stream"], "--set teachers=3, "),
-    ],
-)
-def test_few_hits_name_options_that_the_model_lacks(make, options):
-    """Convolutions may decide more often, and learn from others; kernels may not."""
-    heard = judged([_stream([0] * 80, [[10, 15, 1]])], Events(np.array([0, 5, 5], np.uint32), 0, 0))
-    (remark,) = EventCalibration(make(), heard, 1.0, 1.0, 1.0).remarks
-    assert f"train with {options}a shorter --hop" in remark
-
-
 def test_alarms_of_one_group_cost_more():
     """Four alarms in five hours promise one an hour if four groups raise them, two of one group."""
     model, n = SIGNALS["events"](), 5 * 3600
@@ -176,15 +149,3 @@ def test_alarms_of_one_group_cost_more():
         chosen = choose_events(model, [replace(stream, groups=groups, second=1)], [0], 1.0, None)
         least.append(chosen.threshold)
     assert least == [32, 55]  # heights less the margin of the background, and what sums keep
-
-
-def test_more_alarms_than_promised_are_named():
-    """One alarm in 8 seconds is more than one an hour, by chance in 0.2 % of recordings."""
-    model = SIGNALS["events"]()
-    model = replace(model, events=Events(np.array([0, 5, 5], np.uint32), 0, 0))
-    result = evaluate_events(model, [_stream([0] * 79 + [1], [])])
-    kept = {"events": {"promised_an_hour": 450.0}}
-    assert over_promise(result, kept) == over_promise(result, {}) == {"cautions": []}
-    (caution,) = over_promise(result, {"events": {"promised_an_hour": 1.0}})["cautions"]
-    assert "450 false alarms an hour, where 1 were promised" in caution
-    assert "0.22 % of such" in caution

@@ -10,7 +10,7 @@ from tests.random_models import random_model, random_raw
 from tests.refusals import refused
 from tinykernel import Classifier, calibrate, load
 from tinykernel.base.errors import ModelError, OptionError, RowsError
-from tinykernel.learn.novelty import MOST_BYTES, FittedNovelty, fit_margin_line, fit_prototypes
+from tinykernel.learn.novelty import MOST_BYTES, fit_margin_line, fit_prototypes
 from tinykernel.model.answers import margins
 from tinykernel.model.file import save
 from tinykernel.pieces.components.spec import Components
@@ -71,13 +71,6 @@ def test_novelty_goes_by_the_scores_where_inputs_are_too_alike_for_prototypes() 
     noise = np.random.default_rng(0).integers(0, 17, (300, 64), dtype=np.uint8)
     assert found.model.is_novel(noise).mean() > 0.25
     assert found.model.is_novel(X[1400:]).mean() < 0.05
-
-
-def test_a_threshold_above_the_worth_of_every_margin_is_told() -> None:
-    """From the bias on no margin counts."""
-    fit = FittedNovelty(*np.zeros((2, 0), np.int32), np.zeros((1, 1), np.int8), (100, 1, 0))
-    assert fit.remarks(99) == ()
-    assert "margins never count: one of 0 is worth 100" in fit.remarks(100)[0]
 
 
 def test_bad_decisions_are_refused(tmp_path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from tests.firmware.compiling import compile_export
 from tests.firmware.local_models import CONVOLUTIONS, SIGNALS
-from tests.firmware.test_host import SANITISERS
 from tests.random_models import random_model, random_raw
 from tinykernel import export
 from tinykernel.compile import sources
@@ -64,30 +63,6 @@ CASES: dict[str, Callable[[], IntegerModel]] = {
     "stream": SIGNALS["components"],
     "no stream": SIGNALS["no stream"],
 }
-
-
-@pytest.mark.parametrize("per_class", [False, True])
-@pytest.mark.parametrize("kind", CASES)
-def test_decisions_on_this_computer(require_tool, kind, per_class):
-    """Labels, refusals, margins, confidences and novelty are Python's, through every entry."""
-    require_tool("gcc")
-    model = CASES[kind]()
-    X = random_raw(model, 1, 40)
-    found = deciding(model, X, per_class)
-    assert 5 < np.sum(found.decide(X) < 0) < 35
-    assert 5 < np.sum(found.is_novel(X)) < 35
-    result = verify(found, X, flags=SANITISERS)
-    assert result.first_difference is None
-
-
-@pytest.mark.parametrize("core", ["cortex-m0", "cortex-m4", "esp32c3"])
-@pytest.mark.parametrize("kind", ["five classes, 16 bits", "stream"])
-def test_decisions_on_emulated_cores(require_platforms, core, kind):
-    """The same on cores with and without packed instructions, windows and streams."""
-    require_platforms(core)
-    model = CASES[kind]()
-    X = random_raw(model, 1, 20)
-    assert verify(deciding(model, X, kind == "stream"), X, target=core).first_difference is None
 
 
 @pytest.mark.parametrize(

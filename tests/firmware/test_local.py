@@ -7,10 +7,9 @@ import pytest
 
 from tests.firmware.compiling import compile_export
 from tests.firmware.local_models import ALL
-from tests.random_models import random_raw
 from tinykernel.compile.plan import pack
 from tinykernel.compile.projects import export, generated_inputs
-from tinykernel.run.parity import entry_rows, expected_values, verify
+from tinykernel.run.parity import entry_rows, expected_values
 
 
 @pytest.mark.sharp
@@ -37,10 +36,3 @@ def test_scratch_of_whole_windows_holds_no_samples_of_a_stream() -> None:
         kept = 4 + stages["spectrum"].length // 2 if "spectrum" in stages else model.input.size // 2
         packed = pack(model)
         assert packed.scratch_words == packed.stream_words + packed.state_words - kept
-
-
-def test_windows_less_their_means_compile_for_avr(require_platforms):
-    """There a pointer to a type that may alias others is no pointer to that type."""
-    require_platforms("atmega328p")
-    model = ALL["offset, int16"]()
-    assert verify(model, random_raw(model, 2, 3), target="atmega328p").ok

@@ -158,19 +158,6 @@ def test_ctrl_c_takes_the_best_so_far():
     assert (selection.kind, selection.interrupted) == (ahead, True)
 
 
-def test_little_effort_keeps_the_kinds():
-    """Each has nine rounds, and a quarter of the epochs in the final; one kind has neither."""
-    first, second = Scripted("first", 0, [0.5] * 12, 0.4), Scripted("second", 2, [0.5] * 12, 0.1)
-    selection = select(problem_of(effort="quick"), [first, second])
-    assert selection.kind is second
-    assert first.calls.count("round") == second.calls.count("round") == 9
-    assert first.calls[-1] == 0.25
-    assert 0.25 in second.calls  # before its search, as the first one is cheaper
-    only = Scripted("only", 2, [0.5], 0.4)
-    assert select(problem_of(effort="quick"), [only]).summary() == {}
-    assert only.calls == []
-
-
 def test_convolutions_take_the_threads_of_each_training(monkeypatch):
     """Those that are compared side by side have one each, the delivered one has all."""
     X, threads = np.random.default_rng(0).integers(0, 256, (40, 144), np.uint8), []

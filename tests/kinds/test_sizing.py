@@ -1,13 +1,10 @@
 """Sizes of specs: the largest within the limits, found with few untrained models."""
 
-from unittest.mock import Mock
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 from tests.training.signals.test_training import chirps
-from tinykernel.base.errors import TinykernelError
 from tinykernel.kinds.catalogue import KINDS
 from tinykernel.kinds.components import ComponentsKind
 from tinykernel.kinds.images import SeparableKind
@@ -137,22 +134,3 @@ def test_convolutions_of_spectra_compete_with_fewer_channels_in_less_time():
     assert 16 <= channels[1] < channels[0]
     few = problem_of(X[:599], y[:599], "8KB", (1600, 1), **shared)
     assert "600 windows" in SeparableKind().applies(few)
-
-
-def test_a_size_that_is_not_known_leaves_other_kinds(monkeypatch):
-    """One estimate that was never measured once ended a training that had other forms."""
-    X, y = load_digits(return_X_y=True)
-    problem = problem_of(X[:300].astype(np.uint8), y[:300], "6KB")
-    monkeypatch.setattr(LinearKind, "skeleton", Mock(side_effect=TinykernelError("not measured")))
-    found = sized(LinearKind(), problem)
-    assert (found.specs, str(found.unknown)) == ([], "not measured")
-
-
-def test_few_models_are_measured(monkeypatch):
-    """Sizes grow about in proportion, so that few guesses suffice."""
-    X, y = images(28)
-    problem = problem_of(X, y, "30KB", (28, 28, 1), image_shape=(28, 28))
-    tries, real = [], SeparableKind.skeleton
-    monkeypatch.setattr(SeparableKind, "skeleton", lambda *a: tries.append(1) or real(*a))
-    assert sized(SeparableKind(), problem).specs[0].n_channels > 40
-    assert len(tries) <= 10

@@ -1,6 +1,5 @@
 """The memory report: sums that add up, budgets that bite, estimates near the linked truth."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -17,7 +16,7 @@ from tinykernel.compile.sources import render_sources
 from tinykernel.face.commands.report import print_report
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.components.spec import Components
-from tinykernel.run.estimate import SAME, estimate_footprint
+from tinykernel.run.estimate import SAME
 from tinykernel.run.limits import parse_size
 from tinykernel.run.report import report
 
@@ -85,14 +84,6 @@ def test_estimate_of_a_target_with_the_code_of_another(target, model) -> None:
     assert found.stack == other.stack
 
 
-def test_code_without_a_measured_size_is_told(model) -> None:
-    """Of 6000 inputs, of which more is linked than estimated, the note names what lacks."""
-    wide = random_model(1, n_features=6000, n_blocks=1)
-    notes = estimate_footprint(wide, "cortex-m4").notes
-    assert any("not measured for: further stages;" in note for note in notes)
-    assert not any("not measured" in note for note in estimate_footprint(model, "cortex-m4").notes)
-
-
 def test_zig_measures_too(model, require_tool) -> None:
     """Without any system package the linked truth comes from zig, near that of GCC."""
     require_tool("ziglang")
@@ -136,34 +127,12 @@ def test_answers_are_estimated_as_they_are_linked(kind, target, require_tool) ->
     assert linked.stack <= estimate.stack
 
 
-def test_budget(model) -> None:
-    """Over budget must be said, with the bytes that are too many."""
-    result = report(model, "cortex-m4", "4KB", compiler="none")
-    over = result.flash - 4096
-    assert not result.fits
-    assert f"flash is {result.flash} bytes" in result.problems[0]
-    assert f"{over} bytes" in result.problems[0]
-    assert report(model, "cortex-m4", result.flash, compiler="none").fits
-
-
 def test_chip_that_is_too_small() -> None:
     """A model that keeps to the budget may still not fit the chip."""
     large = random_model(1, n_features=2048, n_classes=2, diagonal_kind="sign")
     result = report(large, "cortex-m0plus", compiler="none")
     assert not result.fits
     assert "RAM is" in result.problems[0]
-
-
-def test_json_and_verdict(model) -> None:
-    """Other programs read the report, and a verdict names chip and target."""
-    result = report(model, "esp32c3", "30KB", compiler="none")
-    data = json.loads(json.dumps(result.to_dict()))
-    assert {"target", "flash", "ram", "stack", "parts", "source", "budget", "fits"} <= set(data)
-    assert data["budget"] == 30720
-    assert data["fits"] is True
-    assert sum(data["parts"]["flash"].values()) == data["flash"]
-    assert "ESP32-C3" in result.verdict
-    assert "(target esp32c3)" in result.verdict
 
 
 @pytest.mark.parametrize(

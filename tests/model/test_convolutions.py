@@ -6,10 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.convolutions import convolution_model, random_convolutions, random_dense
+from tests.convolutions import random_convolutions, random_dense
 from tests.refusals import refused
 from tinykernel.base.errors import ModelError, RangeError
-from tinykernel.compile.enums import consists_of
 from tinykernel.pieces.convolutions.spec import Convolutions
 from tinykernel.pieces.dense.spec import Dense
 from tinykernel.pieces.grid import Grid
@@ -113,10 +112,3 @@ def test_grids_that_do_not_fit_are_refused():
     refused(ModelError, whole.gives, Grid(20, 9, 2, "uint8", 0, 255))
     refused(ModelError, Dense(np.ones((1, 3)), [0], 0).gives, GRID)
     refused(RangeError, Dense(np.ones((1, 72)), [2**31 - 1], 0).ranges, GRID)
-
-
-def test_a_model_of_convolutions_is_described():
-    """What it consists of is told."""
-    model = convolution_model(1, units=7, unit_bits=2)
-    words = "3 channels of 2 convolutions, hidden layer of 7 units, linear part of 7 inputs, 4 bits"
-    assert consists_of(model) == words

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tinykernel
-from tests.random_models import random_raw, random_trees, tree_model
+from tests.random_models import random_trees
 from tinykernel.base.errors import ModelError
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.trees.spec import Trees
@@ -85,17 +84,3 @@ def test_sums_of_some_trees_are_proved():
     positive = Trees([0], [0], [1], [0], [3], [0], [0], [5, 7], [1])
     assert positive.extremes().ravel().tolist() == [40, 56]
     assert positive.extremes(partial=True).ravel().tolist() == [0, 56]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_c_of_trees_equals_python(seed):
-    """Trees alone and beside a linear part, with leaves of 4 and 8 bits, two and more classes."""
-    model = tree_model(
-        seed,
-        n_classes=2 + seed % 2,
-        bits=(8, 16)[seed % 2],
-        leaf_bits=(8, 4)[seed // 2],
-        raw_dtype=("int16", "float32", "uint8", "int32")[seed],
-        linear=seed >= 2,
-    )
-    assert tinykernel.verify(model, random_raw(model, seed, 60)).differences == 0

@@ -71,16 +71,6 @@ def test_learned_maps_beat_random_ones(projection) -> None:
     assert learned.score(X_test, y_test) > 0.85
 
 
-def test_every_turn_ends_with_steps_on_the_map(monkeypatch) -> None:
-    """Algorithm 3 takes T1 steps on w and T2 on Theta in each of T turns; 0 turns learn no map."""
-    X, y, seen = np.arange(8.0).reshape(4, 2), [0, 1, 0, 1], []
-    monkeypatch.setattr(CompactMapClassifier, "_learn_map", lambda *_: seen.append(1))
-    for turns in (0, 1, 3):
-        CompactMapClassifier(n_components=2, n_turns=turns, n_steps=5, batch_size=2).fit(X, y)
-        assert len(seen) == 5 * turns
-        seen.clear()
-
-
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 def test_penalties_hold_the_map_back(penalty) -> None:
     """Section 6.1: R on Theta keeps the frequencies small."""

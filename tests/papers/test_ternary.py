@@ -44,21 +44,6 @@ def test_the_start_is_12() -> None:
     assert alpha == pytest.approx(np.abs(svm).sum() / 32, rel=0.01)
 
 
-def test_a_high_price_leaves_few_weights() -> None:
-    """lambda of (7), by both penalties, makes weights 0."""
-    Z, y = codes_of(128)
-    for penalty in PENALTIES:
-        few, many = (
-            np.count_nonzero(
-                TernaryLinearClassifier(penalty=penalty, regularization=price, random_state=0)
-                .fit(Z, y)
-                .coef_
-            )
-            for price in (0.1, 0.001)
-        )
-        assert 0 < few < many
-
-
 def test_circles_are_told_apart() -> None:
     """001, figure 3: the boundary is not linear, with ternary and with binary weights."""
     X, y = make_circles(400, noise=0.1, factor=0.4, random_state=0)

@@ -104,14 +104,6 @@ def test_many_inputs(open_browser, tmp_path) -> None:
     assert open_browser.text("#chip summary").startswith("192 more inputs; ")
 
 
-def test_a_module_that_is_too_large(tmp_path, monkeypatch, require_tool) -> None:
-    """The page says why it does not run the model, and stays small."""
-    require_tool("zig")
-    monkeypatch.setattr("tinykernel.face.pages.chip._MOST_MODULE", 1000)
-    page = _write(tmp_path, random_model(1, n_features=4))
-    assert "is too large for a page" in page.read_text("utf-8")
-
-
 def test_values_and_novelty(open_browser, tmp_path) -> None:
     """A regressor shows values in its unit; a model of one class says whether a row is normal."""
     regression = regressor(random_model(5, n_features=4, n_classes=3, raw_dtype="float32"))
@@ -246,12 +238,6 @@ def test_sound(open_browser, tmp_path) -> None:
     open_browser.run("document.querySelector('.tools button').click()")
     open_browser.wait("document.querySelectorAll('.decisions li').length % 300 > 2")
     assert open_browser.console == []
-
-
-def test_windows_without_a_stream(open_browser, tmp_path) -> None:
-    """A model of windows that has no hop starts, and shows its examples."""
-    model = replace(local_model(random_signal_stage(13, hop=4, channels=3), 13), hop=0)
-    _opened(open_browser, tmp_path, model)
 
 
 def test_sensor(open_browser, tmp_path) -> None:

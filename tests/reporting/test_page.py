@@ -9,7 +9,6 @@ from html.parser import HTMLParser
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -19,23 +18,10 @@ from sklearn.datasets import load_digits
 from tests.cli.tools import blobs
 from tests.codegen.kinds import calibrated
 from tests.random_models import random_model, random_raw
-from tinykernel import (
-    NoveltyDetector,
-    TernaryKernelClassifier,
-    TinykernelError,
-    report_page,
-    save,
-    train,
-)
-from tinykernel.face.pages.page import (
-    ReportPage,
-    coverage_of,
-    misses_of,
-    reliability_of,
-    training_in_words,
-)
+from tinykernel import TernaryKernelClassifier, report_page, save, train
+from tinykernel.face.pages.page import ReportPage, coverage_of, reliability_of
 from tinykernel.face.rows import about_evaluation
-from tinykernel.judge.figures import Baseline, LabelEvaluation, compare
+from tinykernel.judge.figures import LabelEvaluation, compare
 from tinykernel.judge.ranges import input_ranges
 
 HOSTILE = '<script>alert(1)</script>|`$x_1$`"\n@all'
@@ -122,34 +108,6 @@ def test_figures(page) -> None:
     assert [figure for figure in said if figure not in text] == []
 
 
-def test_a_better_tree_is_said_in_orange(page) -> None:
-    """A baseline that does better has a framed line on the page."""
-    figures = dict(page.judged.figures)
-    tree = Baseline("a decision tree", 504, 60, figures, "accuracy", "splits", False, True, True)
-    found = replace(page, judged=replace(page.judged, baselines={"tree": tree}))
-    said = "A decision tree of 504 B of splits does better than this model."
-    assert f'<p class="better">{said}</p>' in found.to_html()
-    assert "Not significantly better than" not in found.to_html()
-
-
-def test_few_groups_get_no_verdict(page) -> None:
-    """97 % of one person is no proof, and no reason to name a model that always says the same."""
-    text = replace(page, judged=replace(page.judged, n_groups=1, interval=None)).to_html()
-    assert "One group is too few to conclude that the model is better on others." in text
-    assert not re.search("Better than|ot significantly", text)
-
-
-def test_balanced_accuracy_leads_where_classes_are_unequal(page) -> None:
-    """97 % of a class of 97 % is no good news: the mean recall is then the first figure."""
-    judged = page.judged
-    unequal = np.diag([97, 0, 0]) + (equal := np.full_like(judged.confusion, 5))
-    for confusion, first in ((unequal, "mean recall"), (equal, "accuracy")):
-        text = replace(page, judged=replace(judged, confusion=confusion)).to_html()
-        tile = text.split('<div class="tile">')[1]
-        assert f"<span>{first}" in tile
-        assert ">Better than" in text or ">Not significantly better than" in text
-
-
 def test_what_is_not_known_is_left_out() -> None:
     """Without data, file and emulator nothing is claimed; too small a chip is named."""
     large = random_model(1, n_features=2048, n_classes=2, diagonal_kind="sign")
@@ -182,13 +140,6 @@ def test_a_page_shows_what_the_model_file_keeps(page, tmp_path) -> None:
         )
 
 
-def test_a_page_of_one_class_advised_rows_that_have_no_labels(tmp_path) -> None:
-    """Rows of one class have no labels to judge by, so that the page does not ask for them."""
-    novelty = NoveltyDetector(random_state=0).fit(blobs(200, 0)[0])
-    save(novelty.quantize(), file := tmp_path / "normal.tkm")
-    assert "judge it" not in report_page(file, (), compiler="none").to_html()
-
-
 def test_a_page_of_1500_classes_stays_small() -> None:
     """A model file keeps no table of classes by classes where there are very many."""
     for n in (200, 201):
@@ -208,19 +159,6 @@ def test_confidence_is_compared_with_what_is_right() -> None:
     confidences = [confidence for confidence, _ in curve.points]
     assert confidences == sorted(confidences)
     assert reliability_of(replace(model, decision=None), X, y) is None
-
-
-def test_misses_are_drawn_where_a_calibration_kept_them() -> None:
-    """Points are shares of the axes, in the order of false alarms; damaged records draw nothing."""
-    rows = [(4.0, 0.1), (0.0, 0.9), (2.0, 0.5)]
-    curve = [{"false_alarms_an_hour": rate, "missed": missed} for rate, missed in rows]
-    found = misses_of({"events": {"curve": curve}})
-    assert training_in_words({"events": {"hits": 4, "curve": curve}}) == [("events", "hits 4")]
-    assert found is not None
-    assert found.points == ((0.0, 0.9), (0.5, 0.5), (1.0, 0.1))
-    for damaged in (None, {}, {"curve": 1}, {"curve": [1]}, {"curve": [{"missed": "x"}]}):
-        assert misses_of({"events": damaged}) is None
-    assert misses_of({"events": {"events": 0, "curve": curve}}) is None
 
 
 def test_coverage() -> None:
@@ -280,21 +218,6 @@ def test_browser(page, tmp_path, require_tool) -> None:
     bad = tmp_path / "bad.html"
     bad.write_text(page.to_html().replace("<main>", "<main><script>alert(1)</script>"))
     assert _console(program, bad, f"--screenshot={tmp_path / 'bad.png'}")
-
-
-def test_cost_says_why_nothing_was_counted(monkeypatch) -> None:
-    """Where there is no emulator the page says so, and what it estimates instead."""
-    from tinykernel.run import bench as costs
-
-    fail = Mock(side_effect=TinykernelError("no emulator"))
-    monkeypatch.setattr(costs, "bench", fail)
-    found = costs.cost_on(random_model(1), "cortex-m4")
-    assert found.source == "estimated, not counted: no emulator"
-    assert found.instructions == costs.estimate_instructions(random_model(1), "cortex-m4")
-    monkeypatch.setattr(costs, "estimate_instructions", fail)
-    found = costs.cost_on(random_model(1), "cortex-m4")
-    assert found.source == "not counted: no emulator; not estimated: no emulator"
-    assert found.seconds(1e6) is None
 
 
 def test_pictures_of_what_is_wrong_and_unsure() -> None:

@@ -1,7 +1,5 @@
 """The one rule by which candidates are chosen."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,20 +40,3 @@ def test_of_rows_the_error_is_that_of_the_mean():
     assert standard_error(values, np.ones(50)) == pytest.approx(usual)
     assert standard_error(values, np.ones(50), np.arange(50) % 4) == pytest.approx(usual)
     assert standard_error(values, np.ones(50), np.arange(50) // 10) != pytest.approx(usual)
-
-
-def test_the_line_says_loss_and_accuracy_and_why_the_cheaper_one_won():
-    """A choice is said in one line, of values by R2."""
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=100)
-    cheap, dear = Candidate("trees", 1 + noise, 0.9), Candidate("compact", 0.99 - noise, 0.95, 1)
-    said = choose([cheap, dear]).in_words
-    assert said.startswith("trees chosen over compact on held-out rows: log loss ")
-    assert said.endswith("90.00 against 95.00 %; within one standard error, and it costs less")
-    same = replace(cheap, cost=1)
-    assert choose([same, dear], of_values=True).in_words == (
-        "compact chosen over trees on held-out rows: R2 0.9500 against 0.9000"
-    )
-    alone = choose([cheap]).in_words
-    assert alone.startswith("trees on held-out rows: log loss ")
-    assert alone.endswith(", accuracy 90.00 %")

@@ -10,7 +10,6 @@ from tinykernel.base.compiled import njit
 from tinykernel.base.hadamard import LANES
 from tinykernel.learn import loss
 from tinykernel.learn.components import passes as component_passes
-from tinykernel.learn.components.steps import ternarise
 
 D, M, OUTPUTS, SLOPE = 32, 2, 4, 1.5
 
@@ -111,18 +110,6 @@ def test_gradients_equal_finite_differences(group):
             assert found == pytest.approx(slope, rel=2e-3, abs=2e-2), name
 
 
-def test_gather_adds_noise_of_the_pool():
-    """A group holds its rows side by side, plus noise from the given places of the pool."""
-    rng = np.random.default_rng(1)
-    mixed = rng.standard_normal((50, D)).astype(np.float32)
-    pool = rng.standard_normal(500).astype(np.float32)
-    rows, starts = rng.integers(0, 50, LANES), rng.integers(0, 400, LANES)
-    u = np.empty(D * LANES, dtype=np.float32)
-    gather_group(mixed, rows, pool, starts, np.float32(0.5), u)
-    noise = pool[starts[:, None] + np.arange(D)]
-    np.testing.assert_allclose(u.reshape(D, LANES).T, mixed[rows] + 0.5 * noise, rtol=1e-6)
-
-
 def _loss(sums, targets, losses):
     """Loss of one group in float64, summed over its rows."""
     f = 0.3 * sums + np.arange(sums.shape[0])[:, None] * 0.1
@@ -166,14 +153,3 @@ def test_loss_gradients_equal_finite_differences(n_real, losses):
         slope = (_loss(moved[0], targets, losses) - _loss(moved[1], targets, losses)) / 2e-4
         assert dsums[o, k] == pytest.approx(slope, rel=1e-2, abs=1e-4)
     assert not dsums[n_real:].any()
-
-
-def test_ternary_weights_follow_the_threshold():
-    """Weights below 0.7 of the mean magnitude of their output are 0; threshold 0 gives signs."""
-    shadow = np.random.default_rng(0).standard_normal((64, 4)).astype(np.float32)
-    out = np.empty_like(shadow)
-    ternarise(shadow, np.float32(0.7), np.float32(len(shadow)), out)
-    expected = np.sign(shadow) * (np.abs(shadow) > 0.7 * np.abs(shadow).mean(axis=0))
-    np.testing.assert_array_equal(out, expected)
-    ternarise(shadow, np.float32(0.0), np.float32(len(shadow)), out)
-    np.testing.assert_array_equal(out, np.sign(shadow))

@@ -13,13 +13,12 @@ from tests.processes import captured
 from tests.random_models import components_of
 from tinykernel.base import progress
 from tinykernel.base.checks import PRESETS
-from tinykernel.base.errors import OptionError
 from tinykernel.kinds.catalogue import kinds_for
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.selection import deliver, select
 from tinykernel.learn.components import training as trainer
 from tinykernel.learn.components.learner import _NAMES
-from tinykernel.learn.inputs import fit_level_scaling, layout_of
+from tinykernel.learn.inputs import layout_of
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.recipe import Recipe
 from tinykernel.learn.trainset import prepare
@@ -127,13 +126,6 @@ def test_a_rare_class_does_not_stop_the_search():
     assert few.machine.classes == (0, 1)
 
 
-def test_given_options_are_not_searched(digits):
-    """What the user sets stays."""
-    X, _, y, _ = digits
-    result = fit(X[:400], y[:400], n_components=32, epochs=1, effort="normal", sigma=0.8)
-    assert (result.recipe.sigma, result.recipe.sigma_multiple) == (0.8, 1.0)
-
-
 def test_interrupt_during_the_search_ends_it(digits):
     """Ctrl-C while hyper-parameters are chosen takes the best so far, and the training follows."""
     seen = []
@@ -152,19 +144,6 @@ def test_interrupt_during_the_search_ends_it(digits):
     assert result.recipe.n_components == 96
 
 
-def test_scaling_is_shared_by_features_of_one_unit():
-    """Pixels share one scale, a constant one too; columns in different units do not."""
-    rng = np.random.default_rng(0)
-    pixels = np.concatenate([rng.integers(0, 256, (50, 5)), np.zeros((50, 1), int)], axis=1)
-    scaling = fit_level_scaling(pixels, 8)
-    assert np.unique(scaling.scale).size == 1
-    assert fit_level_scaling(pixels, 8, "feature").scale[5] == 0
-    low, high = ((raw - scaling.offset) * scaling.scale for raw in (0, 255))
-    assert low[0] > -1.000001
-    assert high[0] < 127 / 128 + 1e-6
-    assert np.unique(fit_level_scaling(pixels * [1, 9, 80, 2, 3000, 1], 8).scale).size > 3
-
-
 @pytest.mark.slow
 def test_offsets_start_alike_on_any_number_of_blas_threads():
     """A matrix product rounded the first offsets in another way with other threads."""
@@ -180,13 +159,6 @@ def test_offsets_start_alike_on_any_number_of_blas_threads():
         done = captured([sys.executable, "-c", code], env=environment, check=True)
         found.add(done.stdout)
     assert len(found) == 1
-
-
-def test_recipes_are_checked():
-    """Numbers that cannot work are refused."""
-    for wrong in ({"batch_rows": 100}, {"epochs": 0}, {"layout": "tiny"}):
-        with pytest.raises(OptionError, match=next(iter(wrong))):
-            Recipe(**wrong)
 
 
 def exact_learner(monkeypatch, X, y, **options):

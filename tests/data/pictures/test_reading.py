@@ -264,13 +264,6 @@ def test_a_link_back_to_its_folder_is_not_followed(photos):
     assert len(read_pictures(photos, PictureReading(), to_train=True).any_part.X) == before
 
 
-def test_a_folder_where_all_is_broken(tmp_path):
-    """The line has the first reason."""
-    (tmp_path / "a.jpg").write_bytes(b"x")
-    (tmp_path / "b.jpg").write_bytes(b"")
-    assert "none of 2 pictures can be read: a.jpg (is not a picture)" in refused(tmp_path)
-
-
 def test_pictures_without_pillow(photos, monkeypatch):
     """Where Pillow is missing the message says what to install."""
     monkeypatch.setitem(sys.modules, "PIL", None)
@@ -283,12 +276,6 @@ def test_a_folder_of_recordings_is_none_of_pictures(tmp_path):
         (tmp_path / name).touch()
     assert (is_pictures(tmp_path), is_recording(tmp_path)) == (False, True)
     assert is_pictures(Path("x.JPG"))
-
-
-def test_a_stray_picture_is_no_class(image, photos):
-    """A preview beside the folders of the classes is no class of its own."""
-    image.new("RGB", (8, 8)).save(photos / "preview.png")
-    assert "preview.png: is not in the folder of a class" in refused(photos)
 
 
 def test_sizes_end_at_the_pictures(image, tmp_path, monkeypatch):

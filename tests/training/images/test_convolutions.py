@@ -1,27 +1,24 @@
 """Convolutions of images: the integers of the stages, the gradients, the whole training."""
 
-import tracemalloc
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
 import tinykernel
-from tinykernel.kinds.estimators.supervised import Classifier, Regressor
+from tinykernel.kinds.estimators.supervised import Classifier
 from tinykernel.learn.augment import Augmentation
 from tinykernel.learn.convolutions.chains import (
     ConvolutionLearner,
     ConvolutionPlan,
     as_levels,
-    convolution_plan,
     padded_levels,
     pools_for,
 )
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear.training import LinearRecipe, TrainingRows, round_linear
 from tinykernel.learn.loop import run_epochs
-from tinykernel.learn.loss import WIDE_TEMPERATURES, Truth, targets_of
+from tinykernel.learn.loss import targets_of
 from tinykernel.pieces.convolutions.spec import Convolutions
 from tinykernel.pieces.grid import Grid
 
@@ -148,33 +145,3 @@ def test_convolutions_end_to_end(tmp_path):
     chosen = Classifier(**options, n_channels=4).fit(X[:400], y[:400])
     assert chosen.score(X[400:], y[400:]) > 0.9
     assert "on held-out rows" in chosen.search_["contest"]
-
-
-def test_a_contest_of_values_spoke_of_log_loss():
-    """Of images whose values are compared it says how much of the squares is told."""
-    X, y = strokes(100, 0)
-    model = Regressor(image_shape=(14, 16), epochs=4, random_state=0, n_channels=4).fit(X, y + 0.5)
-    assert "on held-out rows: R2 " in model.search_["contest"]
-
-
-def test_trainings_of_an_epoch_are_judged_whatever_the_size_of_their_decisions():
-    """The temperatures of a contest reach such decisions: one that is right must win."""
-    truth, weight = np.arange(400) % 2, np.ones(400, dtype=np.float32)
-    right = np.random.default_rng(0).normal(2 * truth - 1, 1)[:, None].astype(np.float32)
-    known = Truth(truth, weight)
-    assert known.judge(right / 5)[0] > 1.3 * known.judge(right)[0]
-    small, usual = (known.judge(each, WIDE_TEMPERATURES)[0] for each in (right / 5, right))
-    assert abs(small - usual) < 0.02
-
-
-def test_maps_take_the_memory_of_one_channel():
-    """Taps are drawn channel by channel, so that 192 of images of 14 x 14 take little."""
-    plan = convolution_plan((28, 28, 1), 192, LinearRecipe(epochs=1))
-    images = np.random.default_rng(0).integers(0, 256, (128, 1, 28, 28), dtype=np.uint8)
-    targets = targets_of(np.arange(128) % 3, 3)
-    rows = TrainingRows(images, targets, np.ones(128, np.float32))
-    tracemalloc.start()
-    ConvolutionLearner(rows, plan, Augmentation())
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 70e6

@@ -56,19 +56,6 @@ def test_discriminants_are_those_of_ridge_predictions(seed: int, n_classes: int)
         assert np.allclose(scores - scores[:, :1], expected - expected[:, :1], atol=1e-6)
 
 
-def test_products_of_wide_inputs_and_heavy_rows_stay_exact() -> None:
-    """Weights of rows take coarser steps where finer ones would pass the 53 bits of a double."""
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 2, 9000)
-    wide = rng.integers(-9000, 9000, (9000, 3)) + 20000 * (2 * codes[:, None] - 1)
-    rows, targets = wide.astype(np.int16), targets_of(codes, 2)
-    light, heavy = (
-        fit_discriminants(rows, codes, targets, np.full(9000, n))[0] for n in (1.0, 64.0)
-    )
-    assert ((light.fitted(rows)[:, 0] > 0) == codes).all()
-    assert np.allclose(light.fitted(rows), heavy.fitted(rows))
-
-
 def chosen(rows: np.ndarray, codes: np.ndarray, **fitted: object) -> str:
     """Return the linear part that `select` takes, in words."""
     options = {"model": "linear", "linear": 8, "epochs": 20, "random_state": 0}

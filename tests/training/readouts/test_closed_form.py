@@ -10,14 +10,12 @@ from scipy.special import logsumexp
 
 from tinykernel.base import progress
 from tinykernel.learn.folds import Fold, trial_folds
-from tinykernel.learn.linear import normal_equations
 from tinykernel.learn.linear.normal_equations import (
     LIKELY,
     PENALTIES,
     LevelFit,
     Standard,
     fit_levels,
-    input_power,
     likeliest,
 )
 from tinykernel.learn.linear.ridge import fit_ridge, fit_standardised, round_fit
@@ -60,30 +58,6 @@ def test_fit_and_left_out_rows_are_those_of_the_normal_equations(
         kept = group != out
         weights, offset = _slow(rows[kept], targets[kept], weight[kept], fit.penalty)
         assert np.allclose(fit.left_out[~kept], rows[~kept] @ weights + offset, atol=1e-5)
-
-
-def test_penalty_is_that_of_the_least_error_left_out() -> None:
-    """Noise gets a large penalty, a clear slope a small one."""
-    rng = np.random.default_rng(0)
-    rows = rng.integers(0, 256, (40, 60))
-    clear = fit_ridge(rows, rows[:, :1] / 100.0, np.ones(40))
-    noise = fit_ridge(rows, rng.standard_normal((40, 1)), np.ones(40))
-    assert clear.penalty < noise.penalty
-    assert np.square(clear.left_out - rows[:, :1] / 100.0).mean() < 0.5
-    assert np.abs(noise.weights).max() == pytest.approx(0, abs=0.01)
-
-
-def test_rounding_is_not_ruled_by_inputs_that_hardly_vary() -> None:
-    """Levels of 4 bits keep a fit whose inputs vary by 1 and by 100."""
-    rng = np.random.default_rng(3)
-    inputs = np.column_stack([rng.integers(0, 256, (60, 20)), rng.random((60, 20)) < 0.03])
-    targets = np.where(inputs[:, :1] + inputs[:, 1:2] > 255, 1.0, -1.0)
-    fit, _ = fit_standardised(inputs.astype(np.int16), targets, np.ones(60), None)
-    levels, worth, offset = round_fit(fit, inputs.astype(np.int16), 4)
-    exact = inputs @ fit.weights + fit.offset
-    rounded = worth * (inputs @ levels.T) + offset
-    assert np.abs(levels).max() <= 7
-    assert np.square(rounded - exact).mean() < 0.05 * np.square(exact).mean()
 
 
 def _many(
@@ -154,38 +128,6 @@ def test_nearest_plane_loses_less_than_rounding_each_weight() -> None:
     assert lost[0] < lost[1] / 4
 
 
-def test_penalty_of_every_second_input_is_half_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the penalty is found by some of the inputs, inputs that stand there twice are one."""
-    inputs, targets, weight = _many(5, 400, 40)
-    folds = trial_folds(targets.argmax(axis=1), None, 0)
-    monkeypatch.setattr(normal_equations, "_TRIED_INPUTS", 40)
-    twice = np.repeat(inputs, 2, axis=1)
-    fits = [(one, fit_levels(one, targets, weight, folds, 8)[0]) for one in (inputs, twice)]
-    said = [worth * (one @ w.T.astype(float)) + o for one, (w, worth, o) in fits]
-    assert np.allclose(*said, atol=0.03)
-
-
-def test_the_penalty_is_found_by_cells_of_all_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts of two cells follow each other; where only the second tells, the error is small."""
-    inputs, _, weight = _many(5, 400, 20)
-    total = inputs.sum(axis=1, keepdims=True)
-    targets = np.where(total > np.median(total), 1, -1).astype(np.float32)
-    noise = np.random.default_rng(1).integers(0, 9, inputs.shape).astype(np.int16)
-    cells = np.stack([noise, inputs], axis=2).reshape(400, -1)
-    folds = trial_folds((targets[:, 0] > 0).astype(int), None, 0)
-    monkeypatch.setattr(normal_equations, "_TRIED_INPUTS", 20)
-    error, alone = (fit_levels(one, targets, weight, folds, 8)[1] for one in (cells, noise))
-    assert error < 0.8 * alone
-
-
-def test_inputs_that_decide_have_the_power() -> None:
-    """Kernels are chosen by what they move: inputs that tell the class before others."""
-    inputs, _, weight = _many(7, 200, 40)
-    inputs[:, 5] = np.arange(200) % 100
-    targets = np.where(inputs[:, [5]] > 50, [[1.0, -1.0]], [[-1.0, 1.0]]).astype(np.float32)
-    assert int(np.argmax(input_power(inputs, targets, weight))) == 5
-
-
 def test_sums_of_shaded_targets_do_not_depend_on_the_order() -> None:
     """BLAS adds in an order of its own: targets between 0 and 1 must have few bits, too."""
     inputs, targets, weight = _many(11, 300, 30)
@@ -197,12 +139,6 @@ def test_sums_of_shaded_targets_do_not_depend_on_the_order() -> None:
     assert np.array_equal(levels, turned[0])
     assert np.array_equal(offset, turned[2])
     assert (worth, error) == (turned[1], same)
-
-
-def test_there_is_no_error_left_out_where_nothing_can_be() -> None:
-    """Two groups of one class each make no fold: nothing is said of the error."""
-    inputs, targets, weight = _many(2, 50, 9)
-    assert np.isnan(fit_levels(inputs, targets, weight, [], 8).error)
 
 
 @settings(max_examples=20, deadline=None)

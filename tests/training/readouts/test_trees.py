@@ -1,18 +1,14 @@
 """Training of trees: the same on every machine, within its bytes, and only where it is ahead."""
 
-from unittest.mock import Mock
-
 import numpy as np
 import pytest
 
 from tests.refusals import refused
 from tinykernel import Classifier, Regressor, report
-from tinykernel.base.errors import BudgetError, OptionError, RangeError, TinykernelError
+from tinykernel.base.errors import BudgetError
 from tinykernel.kinds.train.fitting import train
-from tinykernel.learn.trainset import prepare
-from tinykernel.learn.trees.forest import Aim, Forest, Room, TreeOptions
-from tinykernel.learn.trees.growth import Bins, Growth, Narrow, grow
-from tinykernel.learn.trees.search import LinearPart, _in_integers
+from tinykernel.learn.trees.growth import Bins, Growth, grow
+from tinykernel.learn.trees.search import LinearPart
 from tinykernel.pieces.linear.spec import Linear
 from tinykernel.pieces.trees.spec import Trees
 from tinykernel.run.estimate import estimate_instructions, instruction_margin
@@ -45,36 +41,6 @@ def test_first_split_is_the_best_of_all():
             gain = sum(slope[p].sum() ** 2 / (bend[p].sum() + 1) for p in parts)
             best = max(best, (gain, f, c))
     assert (tree.input[0], tree.cut[0]) == best[1:]
-
-
-def test_between_the_thresholds_of_a_full_model_trees_are_those_of_all_bins():
-    """A model with all its thresholds takes only these: fewer bins, and inputs, give the same."""
-    rng = np.random.default_rng(0)
-    Q = rng.integers(-999, 999, (500, 6)).astype(np.int16)
-    bins, growth = Bins.of(Q, 128), Growth(16, 1.0, 0.5, 0.5)
-    used = np.zeros(bins.first[-1], bool)
-    of_five = np.setdiff1d(np.arange(bins.first[5]), bins.first[1:] - 1)
-    used[rng.choice(of_five, 255, replace=False)] = True
-    rows, slope, bend = bins.sort(Q), rng.normal(size=500), rng.uniform(0.1, 1, 500)
-    assert Narrow.of(rows, bins.first, used) is None
-    used[np.setdiff1d(of_five, np.flatnonzero(used))[:1]] = True
-    tree = Narrow.of(rows, bins.first, used).grow(slope, bend, growth)
-    whole = grow(rows, bins.first, slope, bend, used, growth)
-    assert all(np.array_equal(vars(tree)[name], vars(whole)[name]) for name in vars(whole))
-    assert len(set(tree.input)) > 3
-
-
-def test_sure_rows_do_not_throw_leaves_far_away():
-    """Rows whose class is sure and wrong have a slope and no curvature: 84 % in place of 99.8."""
-    X, y = corners(200)
-    bins = Bins.of(X, 64)
-    aim = Aim(y[:, np.newaxis].astype(float), np.ones(200), values=False)
-    sure = np.full((200, 1), 30.0)
-    forest = Forest.planted(bins.sort(X), bins.first, aim, TreeOptions(l2=1e-6), sure)
-    assert forest.add(0, Room(500))
-    before = forest.values[0].copy()
-    forest.fit_leaves()
-    assert np.abs(forest.values[0] - before).max() <= 4
 
 
 def test_a_limit_of_instructions_leaves_trees_that_keep_to_it():
@@ -165,32 +131,6 @@ def test_the_tree_beside_a_model_can_be_trained():
         trees = one.model.find(Trees)
         assert (len(trees.size), trees.size[0] >= 2) == (1, True)
         assert np.mean((one.model.predict(X) > 0.5) == y) > 0.9
-
-
-def test_leaves_too_fine_for_their_offset_are_refused():
-    """One unit of a leaf that is next to nothing does not take the offset beyond 32 bits."""
-    _, data = prepare(*corners(40))
-    tree = Trees([0], [0], [1], [0], [0], [0], [0], np.array([-1, 1], np.int8), [1])
-    unit, none = np.array([2.0**-40]), np.zeros(1)
-    refused(RangeError, _in_integers, data, (tree, unit), (none, none), np.array([3.0]))
-
-
-def test_rows_without_a_signal_make_trees(monkeypatch):
-    """Where no tree is the best of the trees, the other form is taken."""
-    monkeypatch.setattr(
-        "tinykernel.learn.trees.search.tree_model",
-        Mock(side_effect=TinykernelError("trees: no threshold of any input separates the rows")),
-    )
-    i = np.arange(48)
-    X = np.stack([i * 7 % 12 + 0.5, i * 5 % 9], axis=1)
-    found = train(X, i % 2, budget="2KB", epochs=5, random_state=0, link=False)
-    assert found.model.find(Trees) is None
-
-
-def test_trees_of_a_loss_that_they_have_not():
-    """Quantiles are for components; who asks for trees is told so."""
-    X, y = corners(60)
-    refused(OptionError, Regressor(model="trees", loss="absolute").fit, X, y)
 
 
 def test_a_limit_without_room_for_trees_has_none():

@@ -30,17 +30,6 @@ def varied(data, augment, **more):
     return with_spectra(data, SPECTRUM, GRID, levels, options), options
 
 
-def test_a_shift_of_samples_is_one_of_samples():
-    """A shift of less than half a hop moves samples before the spectrum, not frames after it."""
-    data = windows(6)
-    copies = varied(data, {"shift": 3})[0].X
-    place = np.arange(800) + np.arange(-3, 4)[:, np.newaxis]
-    moved = [levels(data.X[:, each]) for each in place.clip(0, 799)]
-    assert len(copies) == 12
-    for row, copy in enumerate(copies[6:]):
-        assert any(np.array_equal(copy, block[row]) for block in moved)
-
-
 def test_copies_stay_in_the_group_of_their_window():
     """Protects held-out rows: what is made of them is no training row."""
     data = windows(2)

@@ -6,7 +6,6 @@ from sklearn.metrics import roc_auc_score
 
 from tinykernel import NoveltyDetector, verify
 from tinykernel.kinds.prototypes import PrototypesKind
-from tinykernel.learn.signals.normal import anomalies, band_stages, filter_stages
 
 
 @pytest.fixture
@@ -73,25 +72,3 @@ def test_bands_filters_and_streams_are_the_same_in_c(
         found = verify(model.quantize(), rows.astype(dtype), target=target, recordings=stream)
         assert found.differences == 0
         assert found.hops
-
-
-def test_windows_too_short_for_a_spectrum_have_none():
-    """100 samples hold no dozen segments of 64; 40 channels leave one band each."""
-    rows = np.zeros((4, 256), np.int16)
-    assert band_stages(rows[:, :100], "int16", (100, 1), 0, 64) is None
-    assert band_stages(np.zeros((4, 240 * 40), np.int16), "int16", (240, 40), 0, 64) is None
-    assert band_stages(rows, "int16", (256, 1), 0, 64) is not None
-    assert filter_stages(rows[:, :16], "int16", (16, 1)) is None
-    assert filter_stages(rows, "int16", (4, 64)) is None
-
-
-def test_anomalies_are_unlike_their_windows():
-    """Each kind differs from every window, keeps its type, and misses or scales what it says."""
-    rng = np.random.default_rng(0)
-    rows = rng.integers(-9000, 9000, (30, 128), dtype=np.int16)
-    for kind, made in anomalies(rows, (64, 2), rng).items():
-        assert made.dtype == rows.dtype
-        assert made.shape == rows.shape
-        assert (made != rows).any(axis=1).all(), kind
-    lost = anomalies(rows, (64, 2), rng)["channel"].reshape(30, 64, 2)
-    assert ((lost.max(axis=1) == lost.min(axis=1)).sum(axis=1) == 1).all()

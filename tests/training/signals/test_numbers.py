@@ -6,7 +6,6 @@ import pytest
 from tests.refusals import refused
 from tinykernel import Classifier, train
 from tinykernel.base.errors import DataError, OptionError
-from tinykernel.learn.linear.ridge import fit_standardised
 from tinykernel.model.pipelines import as_integer_model
 from tinykernel.pieces.beside.spec import Beside
 from tinykernel.run.parity import verify
@@ -77,12 +76,3 @@ def test_windows_without_their_numbers_are_one_line():
     options = {"random_state": 0}
     refused(OptionError, Classifier(**options, beside=1).fit, X[:, :64].reshape(60, 64, 1), y)
     refused(OptionError, fitted, np.hstack([X[:, :64], np.tile(X[:, 64:65], 65)]), y, beside=65)
-
-
-def test_a_rare_flag_is_trained():
-    """One row of many differs: its products with many counts must stay exact."""
-    rng = np.random.default_rng(0)
-    inputs, wanted = rng.integers(0, 200, (300, 40_000)), rng.normal(size=(300, 1))
-    inputs[:, -1] = np.arange(300) == 7
-    fit, _ = fit_standardised(inputs, wanted, np.ones(300), None, 1)
-    assert np.isfinite(fit.weights).all()

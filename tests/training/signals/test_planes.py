@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 import tinykernel
 from tests.training.signals.test_training import chirps
 from tinykernel import Classifier
-from tinykernel.base.errors import OptionError
 from tinykernel.learn.augment import Augmentation
 from tinykernel.learn.signals.planes import _ADDED, _hidden, _moved, _noisy, varied
 
@@ -52,25 +51,3 @@ def test_convolutions_on_spectra_end_to_end(tmp_path, streaming):
     assert Classifier(**options, n_jobs=1).fit(X, y).quantize() == integer
     tinykernel.save(integer, tmp_path / "m.tkm")
     assert tinykernel.load(tmp_path / "m.tkm") == integer
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"spectrum": "off"}, "these have none; give spectrum=on"),
-        (
-            {"streaming": "on", "hop": 192},
-            "192 samples, is no multiple of that of segments, 64, ti",
-        ),
-        ({"streaming": "on", "model": "kernels"}, "streaming: only for .*; give model=separable"),
-        ({"streaming": "on", "model": "auto"}, "streaming: only for .*; give model=separable"),
-        ({"teachers": 2, "model": "auto"}, "teachers: only for .*; give model=separable"),
-        ({"model": "chains"}, "chains is not for signals"),
-        ({"augment": {"noise": 0.1}}, "augment noise is for kernels"),
-        ({"n_channels": 300}, "n_channels: 300; give at most 256"),
-    ],
-)
-def test_what_spectra_cannot_have_is_refused(change, said):
-    """Each ends in one line that says what to change."""
-    with pytest.raises(OptionError, match=said):
-        Classifier(**SOUND | OPTIONS | change).fit(*chirps(24, 0))

@@ -1,7 +1,6 @@
 """Training on windows of signals: what is learned is what the model computes."""
 
 import re
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,16 +11,15 @@ import tinykernel
 from tests.refusals import refused
 from tinykernel import Classifier
 from tinykernel.base import progress
-from tinykernel.base.errors import DataError, OptionError
+from tinykernel.base.errors import OptionError
 from tinykernel.kinds.kernels import KernelsKind, KernelsSpec
 from tinykernel.kinds.problem import Problem
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear.training import TrainingRows
-from tinykernel.learn.loss import Truth, targets_of
+from tinykernel.learn.loss import targets_of
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.signals.pool import SignalPlan, SignalPool
 from tinykernel.learn.signals.spectrum import spectrum_of
-from tinykernel.learn.signals.training import some_rows
 from tinykernel.learn.trainset import prepare
 from tinykernel.pieces.kernels.spec import Kernels
 from tinykernel.pieces.levels.spec import Levels
@@ -103,16 +101,6 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     refused(OptionError, Classifier(cells=4).fit, *load_iris(return_X_y=True))
 
 
-def test_the_rows_that_choose_kernels_stand_for_all():
-    """Protects rare classes where few of many windows choose kernels, and the weight of all."""
-    targets = np.eye(3, dtype=np.float32)[np.repeat([0, 1, 2], [900, 80, 20])]
-    rows, weight = some_rows(targets, np.ones(1000, np.float32), 300)
-    taken = targets[rows]
-    assert taken.sum(axis=0).tolist() == [200, 80, 20]
-    np.testing.assert_allclose((weight @ taken) / weight.sum(), [0.9, 0.08, 0.02], rtol=1e-5)
-    assert some_rows(targets, np.ones(1000, np.float32), 1000)[0].size == 1000
-
-
 def chirps(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return tones that rise or fall, at any loudness and phase, in noise; 0.2 s at 8 kHz."""
     rng = np.random.default_rng(seed)
@@ -184,24 +172,6 @@ def test_a_spectrum_that_is_not_used_is_told(change, samples, said):
     assert found.frames(samples) >= 12
 
 
-@pytest.mark.slow
-def test_only_options_that_are_given_are_refused():
-    """Without a budget a hop of 1999 is no error of "spectrum", which nobody asked for."""
-    X, y = chirps(24, 0)
-    model = Classifier(rate=8000.0, hop=397, n_kernels=8, random_state=0)
-    with pytest.warns(UserWarning, match="no spectrum: a hop of 397 .* give a hop of 39"):
-        model.fit(X[:, :1200], y)
-
-
-def test_a_channel_that_rarely_varies_is_used():
-    """The contest of cells sees a channel of rare knocks, which is still in most windows."""
-    rng = np.random.default_rng(0)
-    X = np.zeros((650, 64, 2), np.int16)
-    X[:, :, 0] = rng.normal(0, 100, (650, 64))
-    X[-1, 5, 1] = 500
-    assert cells_of(X, np.arange(650) % 2) in (1, 16)
-
-
 def test_chosen_kernels_do_not_hide_that_labels_are_random():
     """Their own error left out is that of a guess, 1, so that the penalty is large enough."""
     rng = np.random.default_rng(0)
@@ -267,28 +237,3 @@ def test_rows_for_validation_choose_the_penalty(waves):
     losses = [model.history_["loss"][-1] for model in fits]
     assert losses[0] < 0.6 < losses[1]
     assert fits[0].quantize() != fits[1].quantize()
-
-
-def test_more_counts_than_memory_holds_are_refused(waves):
-    """The line says how many kernels there may be."""
-    X, y = waves
-    model = Classifier(n_kernels=5000, cells=2, random_state=0)
-    with pytest.raises(OptionError, match=r"10000 counts, .*give at most 4608"):
-        model.fit(X, y)
-
-
-def test_a_constant_channel_is_named():
-    """Protects the message for a sensor that never varies."""
-    X = np.random.default_rng(0).integers(0, 200, (40, 32, 2)).astype(np.uint8)
-    X[:, :, 1] = 7
-    refused(DataError, Classifier().fit, X, np.arange(40) % 2)
-
-
-def test_ctrl_c_while_a_fit_is_judged_keeps_it(monkeypatch, waves):
-    """The first fit by likelihood is kept, judged or not, and the model says so."""
-    X, y = waves
-    monkeypatch.setattr(Truth, "judge", Mock(side_effect=KeyboardInterrupt))
-    model = Classifier(n_kernels=16, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="the best model so far is used"):
-        model.fit(X[:160], y[:160], validation=(X[160:], y[160:]))
-    assert model.score(X, y) > 0.6

@@ -1,7 +1,5 @@
 """The smooth fit: its errors on held-out rows, and when rows of it are learned from."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -59,19 +57,3 @@ def test_drawn_rows_keep_to_the_range_and_type_of_inputs_and_to_their_groups():
     np.testing.assert_array_equal(learned.X.max(axis=0), data.X.max(axis=0))
     np.testing.assert_array_equal(np.bincount(learned.groups), 16 * np.bincount(data.groups))
     assert learned.quantity.targets.shape == (16 * 80, 1)
-
-
-def test_epochs_that_are_given_stay():
-    """A user's epochs go first."""
-    data, options = prepared()
-    options.epochs = 7
-    recipe = smooth.smoothed(data, options, replace(RECIPE, epochs=7))[1]
-    assert (recipe.noise, recipe.epochs) == (0.0, 7)
-
-
-@pytest.mark.parametrize("given", [{"n": 20}, {"n": 4001}, {"loss": "absolute"}])
-def test_other_rows_and_losses_are_left_alone(given):
-    """Few or many rows, medians and quantiles are learned from the rows themselves."""
-    data, options = prepared(**given)
-    recipe = Recipe(losses=data.losses)
-    assert smooth.smoothed(data, options, recipe) == (data, recipe, None)
