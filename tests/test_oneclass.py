@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import changed
 from tests.refusals import refused, refused_for
-from tinykernel import NoveltyDetector, calibrate, export, load, save, verify
+from tinykernel import NoveltyDetector, calibrate, load, save, verify
 from tinykernel.base.errors import ModelError, RowsError, TinykernelError
 from tinykernel.kinds.estimators.oneclass import calibrate_one_class
 from tinykernel.model.answers import Labels
@@ -118,9 +118,3 @@ def test_bad_input(digits, watch) -> None:
 def _two_classes(model: IntegerModel) -> IntegerModel:
     linear = Linear(1 - model.scaler.constant(model.n_features)[np.newaxis], [1])
     return replace(model, readout=Readout((linear,), model.readout.offset))
-
-
-def test_an_export_says_what_is_normal(watch, tmp_path) -> None:
-    """The classes of the C are normal and novel, in this order."""
-    export(watch, "cortex-m4", tmp_path / "out", name="watch")
-    assert '"normal", "novel"' in next((tmp_path / "out").rglob("watch.h")).read_text()

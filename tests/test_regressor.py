@@ -7,10 +7,9 @@ import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import tinykernel
 from tests.refusals import refused, refused_for
-from tinykernel import TernaryKernelRegressor, load, save, train, verify
-from tinykernel.base.errors import OptionError, RangeError
+from tinykernel import TernaryKernelRegressor, load, save
+from tinykernel.base.errors import RangeError
 
 
 def quick(**parameters):
@@ -105,20 +104,6 @@ def test_validation_rows_choose_the_epoch(rows):
     assert model.quantize().score(X_test, y_test) == pytest.approx(best, abs=0.01)
 
 
-def test_a_stream_of_values(require_tool):
-    """A local stage works as for classes, sample by sample too."""
-    require_tool("gcc")
-    X = np.random.default_rng(0).normal(size=(150, 32, 2)).astype(np.float32)
-    X *= np.linspace(0.5, 3, 150)[:, None, None].astype(np.float32)
-    options = {"n_kernels": 16, "hop": 16, "epochs": 20, "effort": "quick", "random_state": 0}
-    model = tinykernel.Regressor(**options)
-    model.fit(X, X.std(axis=(1, 2)))
-    found = verify(model, X)
-    assert found.ok
-    assert found.hops == (150 * 32 - 32) // 16 + 1
-    assert model.score(X.reshape(150, -1), X.std(axis=(1, 2))) > 0.5
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -137,12 +122,3 @@ def test_outputs_of_other_sizes_are_refused(rows):
     X, y = rows[0][:60], rows[1][:60]
     both = np.stack([y, 1e8 * y], axis=1)
     refused(RangeError, lambda: quick(epochs=1).fit(X, both).quantize())
-
-
-def test_a_value_is_called_as_it_was_given(rows):
-    """The name of the column of labels comes to the header; of classes there is none."""
-    X, y = rows[0][:60], rows[1][:60]
-    options = {"n_components": 32, "epochs": 1, "effort": "quick", "value_name": "hours"}
-    named = train(X, y, task="numbers", target="host", **options)
-    assert named.model.answers.names == ("hours",)
-    refused(OptionError, train, X, y > 14, **options)

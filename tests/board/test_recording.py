@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tinykernel
-from tests.cli.tools import failed, process, run
+from tests.cli.tools import process, run
 from tests.refusals import refused
 from tinykernel.base.errors import BoardError
 from tinykernel.run import recording
@@ -242,21 +242,6 @@ def test_whatever_ends_a_recording_it_is_saved(ending, tmp_path) -> None:
         assert child.wait(60) == 130
     (path,) = (tmp_path / "x").iterdir()
     assert len(path.read_text().splitlines()) > 20
-
-
-@pytest.mark.parametrize("rate", [0.3, 99.5, 1e12])
-def test_a_wav_of_half_a_sample_a_second_is_refused(rate) -> None:
-    """Only whole rates fit the header of the file."""
-    arguments = ("record", "--port", "/dev/null", "--label", "x", "--format", "s16le")
-    assert "a whole number from 1 to" in failed(*arguments, "--rate", rate, status=2)
-
-
-def test_options_that_would_be_ignored_are_refused() -> None:
-    """A window without a count, an unknown format, a label that is no folder."""
-    port = ("record", "--port", "/dev/null")
-    assert "needs --count" in failed(*port, "--label", "a", "--window", "1s", status=2)
-    assert "text or s16le" in failed(*port, "--label", "a", "--format", "u8", status=2)
-    assert "begin with a letter" in failed(*port, "--label", "../x")
 
 
 def test_lines_of_another_width_are_lost_samples() -> None:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.board.test_checking import altered
-from tests.cli.tools import failed, process, run, succeeded
+from tests.cli.tools import failed, run, succeeded
 from tinykernel.model.file import load
 from tinykernel.run.emulator import emulated_board
 
@@ -108,16 +108,3 @@ def test_one_board_needs_no_port(monkeypatch) -> None:
     assert link.find_port(None) == link.find_port("auto") == "/dev/ttyACM0"
     rows.append(SimpleNamespace(device="/dev/ttyACM1", vid=0x2E8A))
     assert "are connected: /dev/ttyACM0, /dev/ttyACM1; choose one with --port" in failed(*arguments)
-
-
-@pytest.mark.slow
-def test_an_esp32_says_that_it_runs_on_a_risc_v(work, require_tool) -> None:
-    """The line of an emulated board says which core it has, where no emulator has the target's."""
-    require_tool("qemu-system-riscv32")
-    board = process("emulate", work / "gesture.tkm", "-t", "esp32")
-    assert board.stderr is not None
-    line = board.stderr.readline()
-    board.terminate()
-    board.communicate(timeout=60)
-    assert line.startswith("emulated virt-rv32, until Ctrl-C; no emulator has the Xtensa LX6, so ")
-    assert "its C runs on a RISC-V RV32IMC" in line

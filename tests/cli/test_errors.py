@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 
 from tests.cli.tools import QUICK, ROOT, blobs, failed, process, run
 from tinykernel.face import app, main
-from tinykernel.face.output import with_options
 
 
 def test_version_and_help(tmp_path, monkeypatch):
@@ -95,18 +94,6 @@ def test_faults_of_the_program_keep_their_traceback(work, monkeypatch):
     assert "NaN" in failed("predict", work / "gesture.tkm", work / "data.npz")
     monkeypatch.setenv("TINYKERNEL_DEBUG", "1")
     assert run("predict", work / "gesture.tkm", work / "data.npz").exception is not None
-
-
-def test_messages_name_options_and_leave_files_alone():
-    """A parameter of Python becomes the option; a name within a file name or quotes stays."""
-    options = {"image_shape": "--image-shape", "linear": "--linear", "time": "--set time"}
-    for message, expected in [
-        ('image_shape: has a use with linear="off"', "--image-shape: has a use with --linear off"),
-        ("image_shape.csv: no image_shape=(8, 8, 3)", "image_shape.csv: no --image-shape 8x8x3"),
-        ("a/image_shape, 'image_shape', a linear part", None),
-        ("nothing keeps to flash=8192B,time=5ms@80MHz", None),  # a limit, not the column of times
-    ]:
-        assert with_options(message, options) == (expected or message)
 
 
 def test_completion(monkeypatch):

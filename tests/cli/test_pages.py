@@ -72,8 +72,7 @@ def printed(page: Path, folder: Path) -> str:
                     done = run(*words)
                 lines += [line, *done.output.splitlines(), f"[{done.exit_code}]"]
                 assert len(done.output.splitlines()) == 1, done.output
-                if sorted(folder.rglob("*")) != names:
-                    print("FILES", line)
+                assert sorted(folder.rglob("*")) == names, line
     finally:
         os.chdir(before)
     return "\n".join(lines) + "\n"

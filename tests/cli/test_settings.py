@@ -2,25 +2,11 @@
 
 import dataclasses
 import json
-import re
-
-import typer
 
 from tests.cli.tools import QUICK, failed, json_of, run, sets, succeeded
-from tests.sessions import ROOT
-from tinykernel.face import app
 from tinykernel.face.gathering import read_file
 from tinykernel.face.settings import SETTINGS
 from tinykernel.learn.recipe import RegressorOptions
-
-
-def _options(command: str) -> list[typer.core.TyperOption]:
-    found = typer.main.get_command(app).commands[command].params
-    return [each for each in found if each.param_type_name == "option" and not each.hidden]
-
-
-def _names(command: str) -> set[str]:
-    return {name for option in _options(command) for name in option.opts}
 
 
 def test_options_lists_every_option_of_the_trainer() -> None:
@@ -35,17 +21,6 @@ def test_options_lists_every_option_of_the_trainer() -> None:
     assert run("options", "epochs").stdout.startswith("epochs   Passes over the training rows.")
     assert "default  6 to 120" in run("options", "epochs").stdout
     assert "epochs" in run("options").stdout
-
-
-def test_nothing_names_an_option_that_became_a_setting() -> None:
-    """A message asked for `--short pad`, which train refused: it is `--set short=pad`."""
-    options = {name for each in typer.main.get_command(app).commands for name in _names(each)}
-    gone = {f"--{name.replace('_', '-')}" for name in SETTINGS} - options
-    gone -= {"--model", "--version"}  # of benchmarks, and of tinykernel itself
-    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
-    for file in [*pages, *(ROOT / "tinykernel").rglob("*.py")]:
-        text = file.read_text(encoding="utf-8")
-        assert not gone.intersection(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)), file
 
 
 def test_a_file_of_settings_says_the_same_as_options(work, tmp_path) -> None:

@@ -179,19 +179,6 @@ def test_name_whose_own_macros_are_those_of_another_header_is_refused() -> None:
     render_sources(random_model(1), "int8")
 
 
-def test_new_order_of_codes_renamed_constants() -> None:
-    """Texts of one name are numbered by the alphabet, not by their codes."""
-    model, _ = _hostile()
-    model = replace(model, feature_names=None)
-
-    def named(texts: tuple[str, ...]) -> dict[str, str]:
-        (_, found) = constants_of(Coding({"size": texts}), model, "m").texts[0]
-        return {text: one.name for text, one in zip(texts, found, strict=True)}
-
-    assert named(("s", "S", "s+")) == named(("s+", "S", "s"))
-    assert named(("s", "S")) == {"S": "M_SIZE_S", "s": "M_SIZE_S_2"}
-
-
 def test_missing_value_has_the_type_of_the_inputs() -> None:
     """One macro where all columns have one number, else one per column; none that does not fit."""
     floats, _ = _hostile()

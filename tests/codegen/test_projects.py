@@ -116,15 +116,6 @@ def test_the_example_of_a_stream_has_the_rate_of_the_recordings() -> None:
         assert b"Put the rate" in exported_files(model, None, about=about, **how)[at]
 
 
-def test_the_first_samples_of_a_sketch_come_in_time() -> None:
-    """Its source begins at the end of setup(), however long that took."""
-    files = exported_files(spectral_model(1), None, name="m", format="library")
-    for sketch in ("Record", "Stream"):
-        text = files[f"examples/{sketch}/{sketch}.ino"].decode()
-        setup = text.partition("void setup()")[2].partition("void loop()")[0]
-        assert "source_begin()" in "".join(setup.rstrip().splitlines(keepends=True)[-4:])
-
-
 def test_self_test_of_large_inputs_filled_the_flash() -> None:
     """Eight seconds of sound took 257 KB; an export holds 16 KB of vectors, or one."""
     small, large = random_model(1, n_features=20), spectral_model(1, frames=700)

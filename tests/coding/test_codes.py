@@ -76,14 +76,6 @@ def test_rows_without_the_columns_of_the_coding_raised_an_exception(tmp_path):
         load_rows(tmp_path / "b.csv", **how)
 
 
-def test_a_column_of_dates_is_told(tmp_path):
-    """A model of 40 dates refuses all rows of later ones, and whoever trains it is told so."""
-    rows = [f"2024-{1 + i % 4}-{1 + i // 4 % 10},{i % 5},{i % 2}" for i in range(400)]
-    (tmp_path / "a.csv").write_text("\n".join(["day,ax,label", *rows]))
-    notes = load_data(tmp_path / "a.csv").notes
-    assert any("more than 32 texts: day; rows with another one" in note for note in notes)
-
-
 @pytest.mark.parametrize("low", [1.7e9, -1.7e9, 2e7 + 1, -0.5, 7.0])
 def test_a_gap_of_large_numbers_is_none_of_them(low):
     """In float32 a time in seconds less 1 is that time; a gap must differ from it."""

@@ -125,19 +125,6 @@ def test_gaps_of_an_array_are_those_of_a_frame(require_tool, tmp_path):
     assert verify(plain.classifier, X[:9], y[:9]).differences == 0
 
 
-def test_gaps_of_windows_and_new_gaps_are_refused():
-    """One line says that values are missing, and which rows may lack some."""
-    rng = np.random.default_rng(0)
-    whole, y = rng.normal(size=(40, 16)), np.arange(40) % 2
-    gap = np.where(rng.random(whole.shape) < 0.1, np.nan, whole)
-    classifier = Classifier(model="linear", **_QUICK).fit(whole, y)
-    refused(DataError, classifier.predict, gap, match="X: Input X contains NaN; fill it")
-    refused(DataError, NoveltyDetector().fit, gap, match="X: Input X contains NaN; fill it")
-    for rows, shape in ((gap.reshape(40, 16, 1), {}), (gap, {"window_shape": (16, 1)})):
-        refused(DataError, train, rows, y, match="contains NaN; fill it", **shape)
-        refused(DataError, Classifier(**shape).fit, rows, y, match="contains NaN; fill it")
-
-
 def test_gaps_of_lists_and_objects_are_those_of_an_array():
     """Judging compared C and Python on NaN where the rows of a fitted model were a list."""
     X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)

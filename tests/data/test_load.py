@@ -80,16 +80,6 @@ def test_split_loses_no_row_and_no_class(tmp_path_factory, counts, test_size, se
     assert len(data.X_test) >= len(counts)
 
 
-def test_no_test_part_on_request(tmp_path):
-    """With a test size of 0 every row is for training, even of a class with one row."""
-    X, y = small(5)
-    y[0] = 9
-    data = load_data(npz(tmp_path / "a.npz", X=X, y=y), test_size=0)
-    assert data.X_test is None
-    assert data.y_test is None
-    assert data.split == "5 training rows, no test rows"
-
-
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "u1", "i1", "u2", "i2", "i4", "i8", "?"])
 def test_number_types(tmp_path, dtype):
     """Floats, integers and booleans load; the type is kept, as it decides the type in C."""
@@ -246,16 +236,6 @@ def test_a_usual_group_is_held_out(tmp_path):
     for seed in range(4):
         held = load_data(file, Selection(groups="who"), test_size=0.2, seed=seed).y_test
         assert np.unique(held).size == 3
-
-
-def test_tables_with_and_without_labels(tmp_path):
-    """A table of bare features is read as such; a label column is told by its name and width."""
-    file = tmp_path / "a.csv"
-    file.write_text("a,b,y\n1,2,3\n4,5,6\n")
-    assert load_rows(file, n_features=3).y is None
-    assert load_rows(file, n_features=2).y.tolist() == [3, 6]
-    file.write_text("a,b\n1,2\n")
-    assert load_rows(file, n_features=2).X.tolist() == [[1, 2]]
 
 
 def test_labels_take_the_type_of_the_classes(tmp_path):

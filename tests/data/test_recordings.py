@@ -376,19 +376,6 @@ def test_missing_values_are_never_silent(tmp_path):
     assert "column 'ax': is infinite" in refused(file, 10, missing="drop")
 
 
-def test_counters_are_no_channels(tmp_path):
-    """A second counter is refused unless asked for; the time column is never a channel."""
-    file = tmp_path / "a.csv"
-    values = np.random.default_rng(0).integers(0, 9, 50)
-    rows = [f"{20 * i},{i},{a},{i // 25}" for i, a in enumerate(values)]
-    file.write_text("\n".join(["time_ms,sample,ax,label", *rows]))
-    message = refused(file, 5)
-    assert "the column 'sample' is strictly increasing" in message
-    assert "--set drop=sample" in message
-    assert windows(file, 5, drop=["sample"]).channels == ("ax",)
-    assert windows(file, 5, inputs=["sample", "ax"]).channels == ("sample", "ax")
-
-
 def test_sounds_of_one_and_of_two_channels_are_read(tmp_path) -> None:
     """The channels that all have are taken, and told."""
     samples = np.random.default_rng(0).integers(-999, 999, (800, 2), dtype=np.int16)

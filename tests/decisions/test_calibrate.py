@@ -1,7 +1,6 @@
 """Decisions: promises that hold, and one line where the rows do not suffice."""
 
 import dataclasses
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from tests.random_models import changed, random_model, random_raw
 from tests.refusals import refused, refused_for
 from tinykernel.base.errors import ModelError, RowsError
-from tinykernel.judge.decisions import calibration_in_words
 from tinykernel.learn.calibration import calibrate
 from tinykernel.learn.confidence import (
     Ranking,
@@ -136,20 +134,6 @@ def test_probabilities_are_calibrated(rows) -> None:
     assert calibration_error((found.model.confidence(X[1::2]) + 0.5) / 256, right) < 0.03
     assert found.error_after < 0.1
     assert found.model.predict_proba(X[:5]).sum(axis=1) == pytest.approx(np.ones(5))
-
-
-def test_a_temperature_that_makes_probabilities_worse_is_not_kept(rows, monkeypatch) -> None:
-    """The likeliest probabilities have no larger error than those of the model itself."""
-    model, X, y = rows
-    # The package has a function of this module's name.
-    module = import_module("tinykernel.learn.calibration")
-    monkeypatch.setattr(module, "fit_temperature", lambda *_: 1e-6)
-    found = calibrate(model, X, y)
-    assert found.error_after > found.error_before
-    assert found.model.decision is not None
-    assert found.model.decision.temperature == 1.0
-    kept = dict(calibration_in_words(found))["calibration"]
-    assert "with a temperature, which is not used" in kept
 
 
 @pytest.mark.parametrize(

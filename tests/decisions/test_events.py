@@ -128,15 +128,6 @@ def test_thresholds_keep_a_rate():
     refused(RowsError, choose_events, model, [stream], [0], 2.0, 0.95)
 
 
-def test_five_hours_of_many_groups_promise_one_alarm_in_five():
-    """Hours of groups that added up to a rounding less promised more, which was refused."""
-    model, n = SIGNALS["events"](), 5 * 3600
-    first = np.arange(0, n, 10)
-    groups = np.stack([first, np.arange(len(first)) % 10], axis=1)
-    stream = replace(_stream(np.zeros(n, int).tolist(), []), groups=groups, second=1)
-    assert choose_events(model, [stream], [0], 0.2, None).threshold == 1
-
-
 def test_alarms_of_one_group_cost_more():
     """Four alarms in five hours promise one an hour if four groups raise them, two of one group."""
     model, n = SIGNALS["events"](), 5 * 3600

@@ -9,7 +9,6 @@ from tests.refusals import refused
 from tinykernel import Classifier, load, save, train
 from tinykernel.base.errors import BudgetError
 from tinykernel.kinds.catalogue import kinds_for
-from tinykernel.kinds.components import ComponentsKind
 from tinykernel.kinds.selection import deliver, select
 from tinykernel.kinds.sizing import Usage
 from tinykernel.kinds.train import fitting
@@ -40,21 +39,6 @@ def test_a_limit_that_is_never_met_ends(chosen):
     """With 32 components there is nothing left to save: an error, and no endless loop."""
     problem, selected = chosen
     refused(BudgetError, deliver, selected, problem, lambda _: Usage(1.2, "9 bananas", 9000))
-
-
-def test_ctrl_c_is_not_answered_by_another_training(chosen, monkeypatch):
-    """A model over the budget whose training was interrupted is not trained again."""
-    problem, selected = chosen
-    fit, calls = ComponentsKind.fit, []
-
-    def interrupted(kind, spec, problem):
-        calls.append(spec)
-        result = fit(kind, spec, problem)
-        return replace(result, history=replace(result.history, interrupted=True))
-
-    monkeypatch.setattr(ComponentsKind, "fit", interrupted)
-    refused(BudgetError, deliver, selected, problem, lambda _: Usage(1.2, "more", 40))
-    assert len(calls) == 1
 
 
 def test_a_linked_model_over_the_budget_is_trained_again(monkeypatch):

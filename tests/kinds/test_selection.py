@@ -10,14 +10,11 @@ from tinykernel import train
 from tinykernel.base.errors import BudgetError, OptionError
 from tinykernel.face.pages.page import trials_in_rows
 from tinykernel.kinds.catalogue import KINDS, kinds_for
-from tinykernel.kinds.images import ChannelsSpec, SeparableKind
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.selection import deliver, estimated, select
 from tinykernel.kinds.trees import TreesKind, TreesSpec, single_tree
 from tinykernel.learn.choice import Candidate
-from tinykernel.learn.convolutions.training import PreparedImages
-from tinykernel.learn.folds import Fold
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.trainset import prepare
 from tinykernel.learn.trees.forest import TreeOptions
@@ -156,26 +153,6 @@ def test_ctrl_c_takes_the_best_so_far():
     ahead = Scripted("ahead", 0, [0.1], 0.1)
     selection = select(problem_of(), [ahead, Interrupting("late", 2, [], 0.0)])
     assert (selection.kind, selection.interrupted) == (ahead, True)
-
-
-def test_convolutions_take_the_threads_of_each_training(monkeypatch):
-    """Those that are compared side by side have one each, the delivered one has all."""
-    X, threads = np.random.default_rng(0).integers(0, 256, (40, 144), np.uint8), []
-    data = prepare(X, np.arange(40) % 2 > 0)[1]
-    options = TrainerOptions(random_state=0, n_jobs=3, image_shape=(12, 12))
-    problem, spec = Problem(data, options, (12, 12, 1)), ChannelsSpec(4, is_separable=True)
-
-    def noted(prepared, *arguments):
-        threads.append((prepared.plan(spec, 40).linear.n_threads, id(prepared.rows)))
-        return np.zeros((20, 1), np.float32)
-
-    monkeypatch.setattr(PreparedImages, "decisions", noted)
-    monkeypatch.setattr(PreparedImages, "fit", noted)
-    fold = Fold(np.arange(20), np.arange(20, 40))
-    SeparableKind().judge(spec, problem.alone(), fold, 1.0)
-    SeparableKind().fit(spec, problem)
-    (first, rows), (last, same_rows) = threads
-    assert (first, last, rows) == (1, 3, same_rows)
 
 
 def test_every_kind_says_in_words_why_it_does_not_apply():

@@ -16,7 +16,6 @@ from tinykernel.compile.sources import render_sources
 from tinykernel.face.commands.report import print_report
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.components.spec import Components
-from tinykernel.run.estimate import SAME
 from tinykernel.run.limits import parse_size
 from tinykernel.run.report import report
 
@@ -74,24 +73,6 @@ def test_linked_report_adds_up_and_the_estimate_is_near(target, raw, require_too
     assert estimate.flash == pytest.approx(linked.flash, rel=near)
     assert (estimate.scratch, estimate.static) == (linked.scratch, linked.static)
     assert 0 < linked.stack <= estimate.stack <= 336
-
-
-@pytest.mark.parametrize("target", SAME)
-def test_estimate_of_a_target_with_the_code_of_another(target, model) -> None:
-    """What is measured with the same compiler and options has the same estimate."""
-    found, other = (report(model, name, compiler="none") for name in (target, SAME[target]))
-    assert found.flash_parts == other.flash_parts
-    assert found.stack == other.stack
-
-
-def test_zig_measures_too(model, require_tool) -> None:
-    """Without any system package the linked truth comes from zig, near that of GCC."""
-    require_tool("ziglang")
-    require_tool("arm-none-eabi-gcc")
-    by_zig = report(model, "cortex-m3", compiler="zig")
-    by_gcc = report(model, "cortex-m3", compiler="gcc")
-    assert by_zig.compiler.startswith("zig ")
-    assert by_zig.flash == pytest.approx(by_gcc.flash, rel=0.15)
 
 
 def test_small_code_is_estimated_as_it_is_linked(require_tool) -> None:

@@ -82,18 +82,6 @@ def test_events_that_cannot_be(thresholds, shift, pause, message):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"hop": 0}, "a stream, which has a hop"),
-        ({"events": Events(np.ones(2, np.uint32), 1, 1)}, "2 thresholds for 3 classes"),
-    ],
-)
-def test_events_of_another_model(change, message):
-    """Events are those of the classes of a stream."""
-    refused_for(message, replace, SIGNALS["events"](), **change)
-
-
-@pytest.mark.parametrize(
     ("core", "background"), [("host", True), ("host", False), ("cortex-m4", True)]
 )
 def test_events_of_c_and_python(core, background, require_platforms):

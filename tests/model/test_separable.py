@@ -1,7 +1,5 @@
 """Separable convolutions: the arithmetic against a slow version, and its proved ranges."""
 
-from collections import deque
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -65,34 +63,6 @@ def slowly(stage, image):
     return image.sum(axis=(0, 1)) * (65536 // n) >> 16, found
 
 
-class Blocks:
-    """A stream as a device computes it: three rows of each block, and the rows of the window."""
-
-    def __init__(self, stage, grid):
-        layers = stage.layers
-        self.blocks = [layers[:1], *(layers[i : i + 2] for i in range(1, len(layers), 2))]
-        self.rings = [deque(maxlen=3) for _ in self.blocks]
-        self.wait = [3] * len(self.blocks)
-        self.last, self.factor = deque(maxlen=stage.sizes(grid)[-1][0]), stage.factor(grid)
-
-    def push(self, row):
-        """Take a row (columns, channels)."""
-        for at, layers in enumerate(self.blocks):
-            self.rings[at].append(row)
-            self.wait[at] -= 1
-            if self.wait[at]:
-                return
-            self.wait[at], image = layers[0].steps[0], np.array(self.rings[at])
-            for layer in layers:
-                image, _ = layer_slowly(layer, image, 0, 1)
-            row = image[0]
-        self.last.append(row.sum(axis=0))
-
-    def means(self):
-        """Return the means of the channels over the window."""
-        return np.sum(self.last, axis=0) * self.factor >> 16
-
-
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 999),
@@ -117,37 +87,6 @@ def test_the_arithmetic_is_the_specified_one(seed, rows, columns, given_, blocks
             assert high <= product.high
             assert top <= values.high
     assert made.max() <= stage.gives(given).high
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    seed=st.integers(0, 999),
-    blocks=st.lists(
-        st.tuples(st.integers(1, 3), st.integers(1, 2), st.integers(1, 2)), min_size=1, max_size=3
-    ),
-    more=st.integers(0, 3),
-    hop=st.integers(1, 3),
-)
-def test_windows_of_a_stream_are_windows(seed, blocks, more, hop):
-    """A stream that processes row by row has at each window the numbers of the window alone."""
-    channels, strides, row_strides = zip(*blocks, strict=True)
-    least = 1
-    for stride in row_strides[::-1]:
-        least = (least - 1) * stride + 3
-    given = Grid(least + more, 3, 1, "uint8", 0, 200)
-    stage = random_separable(seed, given, channels, strides, row_strides)
-    hop *= stage.step
-    rows = np.random.default_rng(seed).integers(0, 201, (given.rows + 3 * hop, 3, 1), np.uint8)
-    device, found = Blocks(stage, given), []
-    for number, row in enumerate(rows):
-        device.push(row)
-        behind = number + 1 - given.rows
-        if behind >= 0 and behind % hop == 0:
-            window = rows[behind : number + 1].reshape(1, -1)
-            found.append(device.means().tolist())
-            assert stage.run(window, given)[0].tolist() == found[-1]
-    assert len(found) == 4
-    assert stage.run_windows(rows.reshape(len(rows), -1), given, hop).tolist() == found
 
 
 FORM = st.tuples(

@@ -6,11 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from numpy.testing import assert_array_equal
 
 from tests.modelfile.files import SUFFIXES, X, fit
-from tests.random_models import make_model, models, random_quantized
+from tests.random_models import make_model
 from tests.refusals import refused, refused_for
 from tests.separable import separable_model
 from tinykernel.base.errors import ModelError
@@ -22,20 +21,6 @@ from tinykernel.model.records import VERSION, read_container, write_container
 from tinykernel.pieces.record import PLAIN, contents
 from tinykernel.pieces.separable.spec import Separable
 from tinykernel.pieces.ternary.spec import Ternary
-
-
-@given(models())
-@settings(max_examples=15, deadline=None)
-def test_integer_models_come_back_equal(model) -> None:
-    """An IntegerModel of any kind comes back the same, works, and gives the same bytes again."""
-    data = modelfile.to_bytes(model)
-    loaded = modelfile._from_bytes(data)
-    assert loaded == model
-    assert list(map(type, loaded.classes)) == list(map(type, model.classes))
-    q = random_quantized(model, 0, 3)
-    assert_array_equal(loaded.scores_quantized(q), model.scores_quantized(q))
-    assert not loaded.find(Ternary).weights.flags.writeable
-    assert modelfile.to_bytes(loaded) == data
 
 
 def test_fields_that_came_later_may_be_missing() -> None:

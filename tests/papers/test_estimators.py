@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
-from tests.refusals import refused
 from tinykernel import papers
-from tinykernel.base.errors import OptionError
 
 
 def bell(w):
@@ -49,34 +46,6 @@ NAMES = [f"{number} {type(kind).__name__}" for number, kind in enumerate(KINDS)]
 def test_conventions_of_scikit_learn(estimator) -> None:
     """Every check of scikit-learn passes."""
     check_estimator(estimator, on_skip=None)
-
-
-@pytest.mark.parametrize(
-    ("estimator", "message"),
-    [
-        (papers.SpectralFeatures(kernel="linear"), "kernel must be one of 'gaussian'"),
-        (papers.SpectralFeatures(sigma=0.0), "sigma must be a positive number"),
-        (papers.SpectralFeatures(log_density=lambda w: w), "must return 64 numbers"),
-        (papers.Fastfood(shared=2), "shared must be one of"),
-        (papers.BinaryCodes(threshold="normal"), "threshold must be one of"),
-        (papers.KernelAlignment(rho=-1.0), "rho must be a positive number"),
-        (papers.CompactMapClassifier(projection="sparse"), "projection must be one of"),
-        (papers.CompactMapClassifier(penalty="l3"), "penalty must be one of"),
-        (papers.CompactKernelMap(kernel="cauchy"), "kernel must be one of"),
-        (papers.TernaryLinearClassifier(loss="exp"), "loss must be one of 'squared_hinge'"),
-        (papers.TernaryLinearClassifier(start="zero"), "start must be one of"),
-        (papers.PaperClassifier(penalty="l0"), "penalty must be one of 'l2'"),
-        (papers.PaperClassifier(binary=None), "binary must be one of"),
-        (papers.PaperClassifier(n_components=0), "n_components must be a whole number"),
-        (papers.PaperClassifier(n_components=65537), "n_components must be at most 65536"),
-        (papers.PaperClassifier(sigma=-1.0), "sigma must be a positive number"),
-        (papers.PaperClassifier(regularization=np.nan), "regularization must be a positive"),
-        (papers.PaperClassifier(max_iter=0), "max_iter must be a whole number"),
-    ],
-)
-def test_a_wrong_parameter_is_one_line(estimator, message) -> None:
-    """The message names the parameter and what it may be."""
-    refused(OptionError, estimator.fit, *load_iris(return_X_y=True), match=message)
 
 
 @pytest.mark.parametrize("estimator", KINDS[:8], ids=NAMES[:8])

@@ -3,12 +3,9 @@
 import base64
 import json
 import re
-import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
-from importlib import import_module
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -188,36 +185,6 @@ def test_input_ranges() -> None:
             assert model.quantize_inputs(row)[:, i].tolist() == [-half, half - 1]
     joined = input_ranges(random_model(5, n_features=4, raw_dtype="int16"), {})
     assert sum(1 if " to " not in one.name else 2 for one in joined) <= 4
-
-
-def _console(program: str, page: Path, *options: str) -> list[str]:
-    """Show a page in a browser without a window; return what its console says."""
-    fixed = "--headless=new --no-sandbox --disable-gpu --hide-scrollbars --enable-logging=stderr"
-    profile = f"--user-data-dir={page.parent / 'profile'}"
-    command = [program, *fixed.split(), "--window-size=1000,1400", profile, *options, page.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-
-
-@pytest.mark.slow
-def test_browser(page, tmp_path, require_tool) -> None:
-    """Chromium shows the page light and dark, and its console is silent; a bad page is heard."""
-    program = require_tool("chromium")
-    require_tool("matplotlib")
-    image = import_module("matplotlib.image")
-    file, mean = tmp_path / "page.html", {}
-    file.write_text(page.to_html(), encoding="utf-8")
-    for scheme, number in (("dark", 0), ("light", 1)):
-        picture = tmp_path / f"{scheme}.png"
-        options = [f"--blink-settings=preferredColorScheme={number}", f"--screenshot={picture}"]
-        assert _console(program, file, *options) == []
-        pixels = image.imread(picture)[..., :3]
-        mean[scheme] = pixels.mean()
-        assert pixels.std() > 0.05
-    assert mean["dark"] < 0.4 < 0.7 < mean["light"]
-    bad = tmp_path / "bad.html"
-    bad.write_text(page.to_html().replace("<main>", "<main><script>alert(1)</script>"))
-    assert _console(program, bad, f"--screenshot={tmp_path / 'bad.png'}")
 
 
 def test_pictures_of_what_is_wrong_and_unsure() -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
 
 from tests.processes import captured
 from tests.random_models import components_of
@@ -92,16 +91,6 @@ def test_components_learn_what_a_leading_linear_part_leaves_over():
         machine = prepared.trained(recipe, None, small_code=False).machine
         losses.append(np.mean(machine.predict(X[300:]) != y[300:]))
     assert losses[1] < losses[0] - 0.02
-
-
-@pytest.mark.parametrize("layout", ["compact", "full"])
-def test_a_second_training_of_the_same_rows_gives_the_same(layout):
-    """Layouts with a start of their own learn from rows that keep their mean."""
-    _, data = prepare(*load_iris(return_X_y=True))
-    recipe = Recipe(layout=layout, n_components=64, epochs=4)
-    prepared = trainer.Prepared.of(data, TrainerOptions(), recipe)
-    first, second = (prepared.trained(recipe, None, small_code=False) for _ in range(2))
-    assert first.machine.fingerprint() == second.machine.fingerprint()
 
 
 def test_ctrl_c_in_a_search_of_two_threads_leaves_a_model(digits):

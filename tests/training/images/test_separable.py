@@ -88,32 +88,6 @@ def test_passes_add_up_like_loops_over_positions(sides, n_channels, steps, seed)
     assert np.array_equal(gradients, d_weights)
 
 
-def test_gradients_of_a_smooth_layer_are_those_of_differences():
-    """The way back through normalised sums, against differences where nothing is rounded."""
-    X, y = colours(32, 8)
-    plan = SeparablePlan((4, 6), (1, 1), linear=LinearRecipe(epochs=1, batch_rows=32), smoothing=0)
-    images = np.ascontiguousarray(X.transpose(0, 3, 1, 2))
-    known = TrainingRows(images, np.eye(2, dtype=np.float32)[y], np.ones(32, np.float32))
-    learner = SeparableLearner(known, plan, Augmentation())
-    rows = np.arange(32)
-
-    def loss():
-        learner.accumulate(rows)
-        return float(learner.totals[:, 0].sum())
-
-    loss()
-    gradient = learner.gradients["shift_of"].sum(axis=0)
-    units = np.argsort(-np.abs(gradient))[:3]
-    for unit in units:
-        before = learner.shift_of[unit]
-        ends = []
-        for step in (0.4, -0.4):  # many levels of a byte, so that rounding averages out
-            learner.shift_of[unit] = before + np.float32(step)
-            ends.append(loss())
-        learner.shift_of[unit] = before
-        assert (ends[0] - ends[1]) / 0.8 == pytest.approx(gradient[unit], rel=0.5)
-
-
 def test_pictures_that_only_their_channels_tell_apart():
     """Colours side by side are learned; each channel alone says nothing of the class."""
     X, y = colours(400)

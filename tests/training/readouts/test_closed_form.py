@@ -18,7 +18,7 @@ from tinykernel.learn.linear.normal_equations import (
     fit_levels,
     likeliest,
 )
-from tinykernel.learn.linear.ridge import fit_ridge, fit_standardised, round_fit
+from tinykernel.learn.linear.ridge import fit_ridge
 
 
 def _slow(
@@ -109,23 +109,6 @@ def test_levels_of_many_rows_are_those_of_the_normal_equations(
     exact = said(learned, PENALTIES[int(np.argmin(errors))])
     rounded = worth * (inputs @ levels.T.astype(np.float64)) + offset
     assert np.square(rounded - exact).mean() < 2e-2 * max(np.square(exact).mean(), 0.1)
-
-
-def test_nearest_plane_loses_less_than_rounding_each_weight() -> None:
-    """Inputs make up for the rounding of others: a quarter of the error is left."""
-    inputs, targets, weight = _many(3, 400, 120)
-    inputs[:, 20:] = inputs[:, np.arange(100) % 20] + inputs[:, 20:] // 16
-    folds = trial_folds(targets.argmax(axis=1), None, 0)
-    (fine, worth, offset), *_ = fit_levels(inputs, targets, weight, folds, 8)
-    exact = worth * (inputs @ fine.T.astype(np.float64)) + offset
-    fit, _ = fit_standardised(inputs, targets, weight, None)
-    plain = round_fit(fit, inputs, 3)
-    lost = []
-    for levels, step, moved in (fit_levels(inputs, targets, weight, folds, 3)[0], plain):
-        assert np.abs(levels).max() <= 3
-        said = step * (inputs @ levels.T.astype(np.float64)) + moved
-        lost.append(np.square(said - exact).mean())
-    assert lost[0] < lost[1] / 4
 
 
 def test_sums_of_shaded_targets_do_not_depend_on_the_order() -> None:

@@ -57,11 +57,3 @@ def test_a_linear_part_that_may_overflow_says_what_to_do():
     X = X // np.arange(1, 3001, dtype=np.int16)  # a scale for each input
     model = Classifier(model="linear", linear=8, epochs=1)
     refused(RangeError, model.fit, X, y)
-
-
-def test_a_single_group_trains_as_rows_without_groups():
-    """One recording, or what is left of two, trains although it is the only group."""
-    X, y = load_iris(return_X_y=True)
-    given = {"model": "linear", "epochs": 2, "validation_fraction": 0.2}
-    alone = Classifier(random_state=0, **given).fit(X, y, groups=["a"] * len(y))
-    assert alone.quantize() == Classifier(random_state=0, **given).fit(X, y).quantize()

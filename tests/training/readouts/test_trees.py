@@ -8,7 +8,6 @@ from tinykernel import Classifier, Regressor, report
 from tinykernel.base.errors import BudgetError
 from tinykernel.kinds.train.fitting import train
 from tinykernel.learn.trees.growth import Bins, Growth, grow
-from tinykernel.learn.trees.search import LinearPart
 from tinykernel.pieces.linear.spec import Linear
 from tinykernel.pieces.trees.spec import Trees
 from tinykernel.run.estimate import estimate_instructions, instruction_margin
@@ -82,18 +81,6 @@ def test_trees_stand_beside_a_linear_part_where_that_is_better(values):
     assert model.score(X, y if values else y > 1) > 0.97
 
 
-def test_linear_part_of_trees_is_exact_in_integers():
-    """Its outputs are those of the integers, each worth a power of two in units of the scores."""
-    Q = np.random.default_rng(1).integers(-(2**15), 2**15, (300, 4)).astype(np.int16)
-    target = Q[:, :2] / 2.0**14
-    scale = np.array([3.0, 0.2])
-    lines = LinearPart.of(Q, target, np.ones(300), (0.0, 0.0), scale)
-    dots = Linear(lines.weights, [1, 1]).totals(Q)
-    assert np.array_equal(lines.outputs(Q), lines.offset + lines.worth * dots)
-    assert np.all(np.log2(lines.worth * scale) % 1 == 0)
-    assert np.mean(np.square(lines.outputs(Q) - target)) < 0.01
-
-
 @pytest.mark.slow
 def test_trees_win_where_they_are_better():
     """Trees compete in a budget: they take sharp thresholds, and leave a plane to a linear part.
@@ -108,19 +95,6 @@ def test_trees_win_where_they_are_better():
     assert trained.classifier.search_["chosen"].startswith("trees")
     plane = np.random.default_rng(0).normal(size=(700, 6)).astype(np.float32)
     assert train(plane, plane.sum(axis=1) > 0, **given).model.find(Trees) is None
-
-
-def test_trees_of_few_values_compete_with_a_smooth_fit():
-    """Steps are for trees; R2 of both is that of rows left out."""
-    X = np.random.default_rng(0).uniform(-1, 1, (200, 3)).astype(np.float32)
-    y = 1.0 * (X[:, 0] > 0.2) + 2.0 * (X[:, 1] > -0.3) * (X[:, 2] < 0.4)
-    trained = train(X, y, budget="2KB", task="numbers", random_state=0, link=False)
-    assert trained.model.find(Trees) is not None
-    assert {each["kind"] for each in trained.classifier.trials_} == {
-        "components",
-        "linear",
-        "trees",
-    }
 
 
 def test_the_tree_beside_a_model_can_be_trained():

@@ -30,19 +30,6 @@ def varied(data, augment, **more):
     return with_spectra(data, SPECTRUM, GRID, levels, options), options
 
 
-def test_copies_stay_in_the_group_of_their_window():
-    """Protects held-out rows: what is made of them is no training row."""
-    data = windows(2)
-    plain = varied(data, None)[0]
-    np.testing.assert_array_equal(plain.X, levels(data.X))
-    assert plain.groups is None
-    for n, augment in ((2, {"noise": 0.5}), (2, {"shift": 300}), (4, {"affine": 1, "scale": 1})):
-        copies = varied(data, augment)[0]
-        assert copies.groups.tolist() == copies.codes.tolist() == [0, 1] * n
-        np.testing.assert_array_equal(copies.X[:2], plain.X)
-        assert not (copies.X[2:4] == plain.X).all(axis=1).any()
-
-
 @pytest.mark.parametrize("spectrum", [True, False])
 def test_rows_kept_aside_included_varied_copies(spectrum):
     """A model is neither judged by copies that no device will see, nor learns from these."""

@@ -41,15 +41,6 @@ def test_faults_of_a_machine_are_found(rate, axes, samples, dtype, left_out, sho
         assert again.quantize().fingerprint() == watch.quantize().fingerprint()
 
 
-def test_patterns_are_for_those_who_name_their_number(shop):
-    """With a number of kernels nothing is compared; of floats no spectrum is."""
-    X, _ = shop.windows_of(np.random.default_rng(0), 10, 1000, 1, 1024)
-    asked = NoveltyDetector(n_kernels=32, random_state=0).fit(X)
-    floats = NoveltyDetector(random_state=0).fit(X.astype(np.float32))
-    assert asked.areas_ == {}
-    assert set(floats.areas_) == {"patterns", "filters"}
-
-
 @pytest.mark.parametrize(("dtype", "first"), [(np.int16, "spectrum"), (np.float32, "levels")])
 def test_bands_filters_and_streams_are_the_same_in_c(
     dtype, first, shop, require_platforms, monkeypatch

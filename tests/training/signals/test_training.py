@@ -22,7 +22,6 @@ from tinykernel.learn.signals.pool import SignalPlan, SignalPool
 from tinykernel.learn.signals.spectrum import spectrum_of
 from tinykernel.learn.trainset import prepare
 from tinykernel.pieces.kernels.spec import Kernels
-from tinykernel.pieces.levels.spec import Levels
 
 
 @pytest.fixture(scope="module")
@@ -178,28 +177,6 @@ def test_chosen_kernels_do_not_hide_that_labels_are_random():
     X = rng.normal(0, 50, (60, 64)).astype(np.int16)
     model = Classifier(window_shape=(64, 1), n_kernels=128, random_state=0)
     assert model.fit(X, rng.integers(0, 2, 60)).history_["loss"][-1] > 0.8
-
-
-@pytest.mark.slow
-def test_signals_end_to_end(waves, tmp_path):
-    """Protects windows as an array: chosen kernels, few mixes, variation, the file, the threads."""
-    X, y = waves
-    options = {
-        "n_kernels": 32,
-        "random_state": 0,
-        "hop": 0,
-        "augment": {"noise": 0.05, "scale": 0.1, "shift": 2},
-    }
-    model = Classifier(**options, n_jobs=1).fit(X[:160], y[:160])
-    assert model.score(X[160:], y[160:]) > 0.9
-    integer = model.quantize()
-    assert integer.find(Kernels).n_kernels == 32
-    assert len(integer.find(Levels).mix) <= 16
-    flat = Classifier(**options, window_shape=(64, 2), n_jobs=2)
-    flat.fit(X[:160].reshape(160, -1), y[:160])
-    assert flat.quantize() == integer
-    tinykernel.save(model, tmp_path / "m.pkl")
-    assert tinykernel.load(tmp_path / "m.pkl").quantize() == integer
 
 
 @pytest.mark.parametrize(

@@ -45,15 +45,3 @@ def test_a_fit_is_judged_on_rows_left_out():
     assert 0.9 * noise < loss < 2 * noise
     constant = np.mean([data.truth[fold.outside].var() / 2 for fold in folds])
     assert explained == pytest.approx(1 - loss / constant, abs=0.05)
-
-
-def test_drawn_rows_keep_to_the_range_and_type_of_inputs_and_to_their_groups():
-    """No scaler changes by them, and no row of a group that is left out is drawn elsewhere."""
-    data, options = prepared(dtype=np.int16, groups=np.arange(80) // 8)
-    learned, *_ = smooth.smoothed(data, options, RECIPE)
-    assert learned.X.dtype == data.X.dtype
-    np.testing.assert_array_equal(learned.X[:80], data.X)
-    np.testing.assert_array_equal(learned.X.min(axis=0), data.X.min(axis=0))
-    np.testing.assert_array_equal(learned.X.max(axis=0), data.X.max(axis=0))
-    np.testing.assert_array_equal(np.bincount(learned.groups), 16 * np.bincount(data.groups))
-    assert learned.quantity.targets.shape == (16 * 80, 1)
