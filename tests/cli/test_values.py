@@ -45,7 +45,7 @@ def test_every_command_speaks_of_values(values, tmp_path):
     assert (verified["rows"], verified["differences"], verified["accuracy"]) == (60, 0, None)
     assert verified["evaluation"]["r2"] > 0.5
     given = (model, data, "-o", tmp_path / "c.tkm", "--max-error", "1%")
-    assert "predicts values" in failed("calibrate", *given)
+    failed("calibrate", *given)
 
 
 def test_a_budget_holds(values, tmp_path):
