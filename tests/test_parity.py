@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.random_models import random_model, random_quantized, random_raw
-from tests.refusals import refused, refused_for
+from tests.refusals import refused
 from tinykernel.base.errors import ToolError
 from tinykernel.compile import sources
 from tinykernel.model.answers import Labels
@@ -50,26 +50,6 @@ def test_one_wrong_bit_is_found(monkeypatch, require_tool, table) -> None:
     result = verify(model, random_raw(model, 1, 60))
     assert not result.ok
     assert "score of class" in str(result.first_difference)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"target": "z80"}, "unknown target"),
-        ({"compiler": "no-such-compiler"}, "cannot be started"),
-        ({"X": np.zeros((2, 19), np.uint8)}, "shape"),
-        ({"X": np.zeros((0, 20), np.uint8)}, "no rows"),
-        ({"X": np.full((2, 20), 0.5)}, "not uint8"),
-        ({"X": np.full((2, 20), 256)}, "not uint8"),
-        ({"y": np.zeros(3)}, "labels"),
-        ({"flags": ["-DTK_FEATURES=7"]}, "does not compile"),
-    ],
-)
-def test_errors_are_one_line(require_tool, options, message) -> None:
-    """What the user can mend is said in one line."""
-    require_tool("gcc")
-    arguments: dict[str, Any] = {"X": np.zeros((2, 20), np.uint8), **options}
-    refused_for(message, verify, random_model(1), **arguments)
 
 
 def test_no_compiler(monkeypatch, tmp_path) -> None:

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits, load_iris
 from benchmarks.counts import ROOT
 from tests.cli.tools import blobs
 from tests.refusals import refused, refused_for
-from tinykernel import Classifier, NoveltyDetector, TinykernelError, report, train
+from tinykernel import Classifier, NoveltyDetector, report, train
 from tinykernel.base.errors import BudgetError
 from tinykernel.compile.plan import pack
 from tinykernel.compile.targets import TARGETS
@@ -139,31 +139,6 @@ def test_ctrl_c_costs_no_more_than_a_remark(monkeypatch, first):
         monkeypatch.setattr(selection._Race, "run", Mock(side_effect=KeyboardInterrupt))
     found = train(*blobs(60, 0), budget="3KB", link=False, **QUICK)
     assert (asked.called, found.smaller) == (not first, "")
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"budget": "500"}, "no model for this data fits into 500 bytes"),
-        ({"budget": "3KB", "n_components": 32768}, "a model of 32768 components needs"),
-        ({"budget": "3KB", "n_components": 9999, "layout": "windows"}, "9999 components needs"),
-        ({"convolutions": "mixed"}, "give model, such as separable"),
-        ({"budget": "3KB", "n_components": 32768, **PAPER}, "use fewer n_components"),
-        ({"budget": "3KB", "n_components": 65537}, "at most 65536"),
-        ({"budget": "30 bananas"}, "is not a size"),
-        ({"budget": "8KB", "target": "host"}, "host has no flash to measure"),
-        ({"target": "cortex-m99"}, "cortex-m99"),
-        ({"budget": "8KB", "n_kernels": 8}, "n_kernels: give signals"),
-        ({"budget": "8KB", "n_kernels": 8, **PAPER}, "n_kernels: not an option of this method"),
-        ({"method": "x"}, "method: 'x' is not a class"),
-        ({"budget": "8KB", "validation": ([], []), **PAPER}, "validation: this method takes none"),
-    ],
-)
-def test_bad_values(monkeypatch, given, expected):
-    """A bad value is refused before the long training."""
-    monkeypatch.setattr(fitting, "deliver", None)
-    with pytest.raises((TinykernelError, TypeError), match=expected):
-        train(*blobs(60, 0), **given)
 
 
 def test_a_budget_below_all_code_is_refused_without_a_search(monkeypatch):

@@ -71,19 +71,3 @@ def test_platform_for_a_board_that_the_table_lacks() -> None:
     refused(TargetError, board_for, find_target("cortex-m0plus"), "pico", platform="ststm32")
     refused(TargetError, board_for, find_target("cortex-m4"), platform="ststm32")
     refused(TargetError, board_for, find_target("cortex-m4"), "some", platform="x\n[env]")
-
-
-@pytest.mark.parametrize(
-    ("target", "board", "framework", "message"),
-    [
-        ("esp8266", None, "espidf", "choose one of arduino"),
-        ("cortex-m33", "nucleo_l552ze_q", "zephyr", "arduino, cmsis, stm32cube"),
-        ("host", "nucleo_f401re", None, "this computer"),
-        ("cortex-m4", "a board\n[env]", None, "choose from nucleo_f401re"),
-        ("cortex-m4", "nano33bel", None, "choose from nano33ble"),
-        ("cortex-m4", "pico", None, "give --target cortex-m0plus"),
-    ],
-)
-def test_wrong_combination(target: str, board: str, framework: str, message: str) -> None:
-    """A project that cannot build must not be exported."""
-    refused(TargetError, board_for, find_target(target), board, framework, match=message)

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from tests.firmware.compiling import program
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import balanced, random_model
-from tests.refusals import refused_for
 from tinykernel import relative
 from tinykernel.compile.sources import render_sources
 from tinykernel.run.program import WARNING_FLAGS, build, write_sources
@@ -39,26 +38,6 @@ def test_a_constant_past_is_the_unit(level, shift, seed):
     assert relative(numbers, n=n)[:, 0].tolist() == [128] * 50
     assert not relative(numbers, n=n, how="less")[:, 0].any()
     assert np.array_equal(relative(numbers, n=n)[:, 1], relative(numbers[:, 1], n=n))
-
-
-@pytest.mark.parametrize(
-    ("numbers", "options", "text"),
-    [
-        ([1, 2], {"n": 3}, "n: 3; give 2, 4, 8"),
-        ([1, 2], {"n": 512}, "n: 512; give 2, 4, 8"),
-        ([1, 2], {"n": "a"}, "n must be a whole number of at least 2; got 'a'"),
-        ([1, 2], {"how": "mean"}, "how must be one of 'over', 'less'; got 'mean'"),
-        ([1, 2], {"how": np.array([1, 2])}, "how must be one of 'over', 'less'; got array"),
-        ([[1], [1, 2]], {}, "numbers: rows of unequal lengths"),
-        ([0.5, 2], {}, "numbers: float64 of shape"),
-        ([65536], {}, "numbers: int64 of shape"),
-        (np.array([-(2**31)], np.int32), {}, "numbers: int32 of shape"),
-        ([1, 2], {"groups": [0]}, "groups: shape"),
-    ],
-)
-def test_what_is_refused(numbers, options, text):
-    """Each refusal says what to give."""
-    refused_for(text, relative, numbers, **options)
 
 
 @pytest.mark.parametrize("core", ["host", "cortex-m0", "cortex-m4", "esp32c3", "atmega328p"])

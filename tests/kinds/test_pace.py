@@ -32,15 +32,6 @@ def test_an_effort_is_read_as_it_is_written(text):
     assert Effort.of(str(effort)) == effort
 
 
-@pytest.mark.parametrize(
-    "text", ["slow", "0/1/1", "1/1", "1/x/1", "2/1/1", "1/-1/1", "1/1/1/x", "1/1/1+5-7+3-8", None]
-)
-def test_other_efforts_are_refused(text):
-    """One line says what may be given."""
-    with pytest.raises(TinykernelError, match=r"effort: .* give normal, quick, or"):
-        Effort.of(text)
-
-
 def test_each_kind_has_trials_of_its_own_in_a_quick_search():
     """Components took all of them, and ten classes had trees as they come: 31 in place of 40 %."""
     quick = Pace(effort=Effort.of("quick"))

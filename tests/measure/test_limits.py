@@ -10,7 +10,7 @@ from tests.refusals import refused
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
 from tinykernel import report, train
-from tinykernel.base.errors import OptionError, TargetError
+from tinykernel.base.errors import TargetError
 from tinykernel.compile.targets import TARGETS
 from tinykernel.run.bench import bench
 from tinykernel.run.estimate import (
@@ -45,26 +45,6 @@ def test_limits_are_read():
     assert not parse_limits("flash=8KB").beside_flash
     for limits in (found, parse_limits("instructions=1.5M"), parse_limits("8KB")):
         assert parse_limits(str(limits)) == limits
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("rom=3KB", "'rom' is not known; write flash, ram, stack"),
-        ("flash=30", "write the unit, as in 30B or 30KB"),
-        ("flash=30KB,ram", "'ram'|ram=: write a size"),
-        ("flash=30 bananas", "write a size, as in flash=8KB"),
-        ("time=2ms", "write the clock, as in time=2ms@80MHz"),
-        ("time=2@80MHz", "write s, ms or us"),
-        ("time=2ms@80", "is not a clock frequency"),
-        ("instructions=many", "write a number, as in 200k"),
-        ("flash=1KB,flash=2KB", "flash is given twice"),
-        ("30 bananas", "is not a size"),
-    ],
-)
-def test_wrong_limits(text, message):
-    """One clear line says what is wrong and what to write."""
-    refused(OptionError, parse_limits, text, match=message)
 
 
 def test_a_report_names_every_limit_that_is_exceeded():

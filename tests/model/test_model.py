@@ -159,23 +159,6 @@ def test_wrong_fields_are_refused(change: dict[str, object], message: str) -> No
     refused(ModelError, _with, make_model(1), match=message, **change)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("diagonal", 200, "finite int8"),
-        ("offset", 2**31, "finite int32"),
-        ("sign", 0, "sign must be 0"),
-        ("row_kept", 0, "no row is kept"),
-    ],
-)
-def test_wrong_values_are_refused(name: str, value: int, message: str) -> None:
-    """Values outside the range of a field are refused, not wrapped around."""
-    models = map(make_model, range(50))
-    model = next(m for m in models if m.find(Components).diagonal_kind == "int8")
-    array = np.full(getattr(_owner(model, name), name).shape, value)
-    refused(ModelError, _with, model, match=message, **{name: array})
-
-
 def test_int4_models_hold_levels_only() -> None:
     """An integer model of 4-bit levels refuses others, also where the file says so."""
     models = (make_model(seed).find(Components) for seed in range(50))
