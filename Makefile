@@ -44,6 +44,7 @@ mutations: $(VENV)/dev ## change the code in thirty places, one at a time: do th
 	$(BIN)/python -m tests.mutations
 
 fuzz: $(VENV)/dev ## damage files, run the C under sanitizers, random models (FUZZ_SCALE=0.01 for less)
+	@$(PIP) 'atheris>=3' || echo 'no atheris for this Python: fuzzing without guidance by coverage'
 	$(BIN)/python -m tests.fuzz --scale $(FUZZ_SCALE) --seed $(FUZZ_SEED) --workers $(WORKERS)
 
 check: $(VENV)/dev ## lint, formatting and types of Python and C

@@ -24,8 +24,9 @@ from tests.processes import captured
 #: What a full run does, in parts and batches: part, number of batches, size of one.
 FULL = (
     *(("system", 20, 50), ("kernels", 30, 6), ("guided", 8, 5), ("field", 1, 20000)),
-    *(("proofs", 10, 2000), ("models", 25, 2000), ("data", 10, 1000)),
+    *(("proofs", 10, 2000), ("models", 25, 2000), ("data", 10, 1000), ("coverage", 8, 4000)),
     *(("hostile", 4, 80), ("serial", 4, 100), ("names", 4, 100)),
+    ("promises", 4, 250),
 )
 _SECONDS = 1200
 _FINDINGS = ("crashes", "uncaught exceptions", "sanitizer reports", "differences")
@@ -36,6 +37,7 @@ _COUNTS = (
     "proofs",
     "mutated files",
     "data files",
+    "files by coverage",
     "hostile checks",
     "commands",
     "refused commands",
@@ -43,6 +45,8 @@ _COUNTS = (
     "serial devices",
     "headers",
     "refused names",
+    "promises",
+    "refused promises",
     "models",
     "refused models",
     *_FINDINGS,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.fuzz import foreign, guided, proofs
+from tests.fuzz import foreign, guided, promises, proofs
 from tests.fuzz.__main__ import FULL, tasks
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.data import read
@@ -56,6 +56,7 @@ def test_fuzzing_finds_nothing(require_tool: Callable[[str], str]) -> None:
     assert counts["data files"] >= 10
     assert counts["models"] >= 1
     assert counts["headers"] + counts["refused names"] >= 1
+    assert counts["promises"] + counts["refused promises"] >= 7
     assert counts["crashes"] + counts["uncaught exceptions"] + counts["differences"] == 0
 
 
@@ -97,6 +98,22 @@ def test_the_program_that_the_compiler_reads_has_all_structures(require_tool, tm
     first = {"tk_spectrum_0", "tk_offset_0", "tk_levels_0"}
     later = {"tk_kernels_1", "tk_beside_2", "tk_convolutions_1", "tk_dense_2"}
     assert structures >= first | later
+
+
+def test_a_promise_that_is_broken_too_often_is_found(monkeypatch) -> None:
+    """One of five is too many, one of twenty is what was said; so are averages of at most 1."""
+    kinds = [
+        (lambda rng: rng.random() < 0.8, 1),
+        (lambda rng: rng.random() < 0.95, 0),
+        (lambda rng: rng.exponential(1.3), 1),
+        (lambda rng: rng.exponential(1.0), 0),
+    ]
+    for kind, findings in kinds:
+        monkeypatch.setattr(promises, "KINDS", (kind,))
+        batch = Batch("promises", 0)
+        promises.run(batch, 400)
+        assert batch.counts["differences"] == findings
+        assert batch.counts["promises"] == 400
 
 
 def test_a_full_run_is_as_large_as_promised() -> None:
