@@ -26,6 +26,7 @@ SAMPLES: dict[str, tuple[dict[str, Any], Any]] = {
     "components": ({"n_components": 32, "epochs": 2}, TABLE),
     "linear": ({"epochs": 2}, TABLE),
     "trees": ({}, TABLE),
+    "perceptron": ({"n_units": 8, "epochs": 2}, TABLE),
     "kernels": ({"n_kernels": 16}, WINDOWS),
     "chains": (_LAYERS, IMAGES.reshape(_N, -1)),
     "separable": (_LAYERS, IMAGES.reshape(_N, -1)),

@@ -119,7 +119,7 @@ def test_groups_follow_their_rows(rows, monkeypatch):
         seen.append(problem.data)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tinykernel.kinds.selection.select", look)
+    monkeypatch.setattr("tinykernel.kinds.estimators.machines.select", look)
     with pytest.raises(KeyboardInterrupt):
         quick().fit(X, y, groups=groups)
     (data,) = seen

@@ -36,11 +36,11 @@ MEMORY = report(MODEL, "cortex-m4", compiler="none")
 @pytest.fixture
 def no_tools(monkeypatch):
     """Neither compiler nor emulator: sizes and instructions are estimates."""
-    monkeypatch.setattr("tinykernel.run.toolchains.find_toolchain", lambda *_: None)
+    monkeypatch.setattr("tinykernel.run.report.find_toolchain", lambda *_: None)
     monkeypatch.setattr(
         "tinykernel.run.bench.bench", Mock(side_effect=TinykernelError("no emulator"))
     )
-    monkeypatch.setattr("tinykernel.run.estimate.estimate_instructions", lambda *_: 1234)
+    monkeypatch.setattr("tinykernel.run.bench.estimate_instructions", lambda *_: 1234)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def trained(monkeypatch):
         right = 40 + trial.size // 1024
         return Outcome(trial, 0.01, confusion=[[right, 50 - right], [0, 50]])
 
-    monkeypatch.setattr("tinykernel.kinds.tune.trials.run_trial", fake)
+    monkeypatch.setattr("tinykernel.kinds.tune.run.run_trial", fake)
     return made
 
 
@@ -203,7 +203,7 @@ def test_the_test_of_a_fold_is_not_trained_on(monkeypatch, no_tools):
         assert named["groups"] is not None
         return real(X, y, **named)
 
-    monkeypatch.setattr("tinykernel.kinds.train.fitting.train", spy)
+    monkeypatch.setattr("tinykernel.kinds.tune.trials.train", spy)
     X, y = data(3)
     found = tune(X, y, sizes=["3KB"], groups=np.arange(60) // 6, n_jobs=1, **QUICK)
     everything = {tuple(row) for row in X.tolist()}
@@ -300,7 +300,7 @@ def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):
             raise KeyboardInterrupt
         return stub(work, trial)
 
-    monkeypatch.setattr("tinykernel.kinds.tune.trials.run_trial", late)
+    monkeypatch.setattr("tinykernel.kinds.tune.run.run_trial", late)
     how = {"n_folds": 2, "n_jobs": 1, "journal": tmp_path / "j"}
     found = tune(X, y, sizes=["2KB", "3KB"], **how)
     assert (found.stopped, found.best.budget, found.done) == ("interrupted", 3072, 4)
@@ -317,7 +317,7 @@ def test_sizes_without_a_model_are_left_out(monkeypatch, trained):
         done = stub(work, trial)
         return Outcome(trial, 0.01, refused="too small") if trial.size == 2048 else done
 
-    monkeypatch.setattr("tinykernel.kinds.tune.trials.run_trial", small)
+    monkeypatch.setattr("tinykernel.kinds.tune.run.run_trial", small)
     X, y = data()
     found = tune(X, y, sizes=["2KB", "3KB"], n_jobs=1)
     assert found.left_out == {2048: "too small"}

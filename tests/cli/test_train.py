@@ -100,7 +100,7 @@ def test_an_interrupted_comparison_loses_nothing(data, tmp_path, monkeypatch):
     file = tmp_path / "m.tkm"
     run("train", data, "-o", tmp_path / "whole.tkm", *QUICK[:-1])
     monkeypatch.setattr(
-        "tinykernel.judge.baselines.label_baselines", Mock(side_effect=KeyboardInterrupt)
+        "tinykernel.judge.models.label_baselines", Mock(side_effect=KeyboardInterrupt)
     )
     result = succeeded("train", data, "-o", file, *QUICK[:-1])
     assert "\naccuracy " in result.stdout

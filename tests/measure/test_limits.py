@@ -76,7 +76,7 @@ def test_a_limit_of_time_for_a_core_without_counts(monkeypatch) -> None:
     monkeypatch.setattr("tinykernel.run.estimate._measured", dict)
     budget = "flash=100KB,instructions=1k"
     refused(TargetError, report, random_model(1), "esp32", budget, compiler="none")
-    monkeypatch.setattr("tinykernel.kinds.selection.select", None)
+    monkeypatch.setattr("tinykernel.kinds.train.fitting.select", None)
     with pytest.raises(TargetError):
         train([[0.0], [1.0]], [0, 1], budget=budget, target="esp32", n_components=32)
 

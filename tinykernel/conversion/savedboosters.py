@@ -18,7 +18,8 @@ from tinykernel.conversion import dumps
 
 #: Seconds of a processor; a busy machine may take six times as long.
 SECONDS = {"read": 20, "predict": 200}
-_LATE = () if sys.platform == "win32" else (signal.SIGXCPU, signal.SIGKILL)
+# Windows has neither.
+_LATE = [getattr(signal, name) for name in ("SIGXCPU", "SIGKILL") if hasattr(signal, name)]
 
 
 class SavedBooster:
