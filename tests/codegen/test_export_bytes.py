@@ -9,8 +9,7 @@ from tests.codegen.kinds import EVERY
 from tinykernel.compile.projects import generated_inputs
 from tinykernel.compile.sources import render_selftest, render_sources, render_web
 from tinykernel.model.integer import IntegerModel
-from tinykernel.pieces.readouts import PARTS
-from tinykernel.pieces.stages import STAGES
+from tinykernel.pieces.catalogue import PARTS, STAGES
 
 DIGESTS = {
     "table, windows by row": "4a073df66eca4a33",

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.random_models import random_model
 from tinykernel.compile.plan import PackedModel, pack
-from tinykernel.pieces.components.pack import FIVES, five_of
+from tinykernel.pieces.ternary.pack import FIVES, five_of
 
 
 def _macros(packed: PackedModel) -> dict[str, str]:

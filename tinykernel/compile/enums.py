@@ -19,10 +19,15 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.kernels.spec import Kernels
 from tinykernel.pieces.linear.spec import Linear
-from tinykernel.pieces.machine import weight_bits
 from tinykernel.pieces.piece import Stage
 from tinykernel.pieces.prototypes.spec import Prototypes
-from tinykernel.pieces.tables import float_literal, in_comment, integer_literal, string_literal
+from tinykernel.pieces.tables import (
+    float_literal,
+    in_comment,
+    integer_literal,
+    string_literal,
+    weight_bits,
+)
 from tinykernel.pieces.trees.spec import Trees
 
 _LISTED = Path(__file__).with_name("macros.txt")

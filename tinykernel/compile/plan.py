@@ -1,31 +1,19 @@
 """Lossless layout of an `IntegerModel`: the tables that ``tk_contract.h`` names, and the memory."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tinykernel.base.errors import ModelError
 from tinykernel.model.answers import Decision
 from tinykernel.model.integer import IntegerModel
-from tinykernel.pieces.beside.spec import Beside
-from tinykernel.pieces.components.pack import (
-    Placement,
-    choose_layout,
-    pack_components,
-    pack_ternary,
-)
-from tinykernel.pieces.components.spec import Components
-from tinykernel.pieces.dense.spec import Dense
-from tinykernel.pieces.kernels.pack import sort_kernels
-from tinykernel.pieces.linear.spec import Linear
-from tinykernel.pieces.machine import pack_linear, pack_prototypes, pack_scale, pack_trees
-from tinykernel.pieces.offset.spec import Offset
-from tinykernel.pieces.packing import Packed, Place, code_of
-from tinykernel.pieces.prototypes.spec import Prototypes, most_steps
+from tinykernel.pieces.catalogue import code_of
+from tinykernel.pieces.packing import Packed, Place
+from tinykernel.pieces.prototypes.pack import pack_prototypes
+from tinykernel.pieces.prototypes.spec import most_steps
+from tinykernel.pieces.readouts import Readout
 from tinykernel.pieces.tables import WORD, Definition, Parts, Struct, Table, integer_literal
-from tinykernel.pieces.ternary.spec import Ternary
-from tinykernel.pieces.trees.spec import Trees
 
 #: Version of the macros and tables, TK_RUNTIME_FORMAT of the runtime: a model does not compile with
 #: a runtime of another one.
@@ -39,8 +27,9 @@ class PackedModel:
     definitions: tuple[Definition, ...]
     tables: tuple[Table, ...]
     structs: tuple[Struct, ...]  # of the stages before the machine.
-    n_words: NDArray[np.int64]  # words of 32 components of each stored block.
     headers: tuple[str, ...]  # of the runtime, those of the stages before the machine.
+    # Each stage and part, in their order, and where it stands.
+    places_of: tuple[tuple[Any, Place], ...]
     # Where the state of a stage begins in that of a stream, by the name of its structure.
     places: dict[str, int]
     scratch_words: int  # RAM that the caller of the firmware provides, in words.
@@ -61,8 +50,9 @@ def pack(model: IntegerModel) -> PackedModel:
     """Choose the formats of a model and fill its tables: equal models give equal ones."""
     model = sort_kernels(model)
     before = model.stages.index(model.scaler)
-    parts, layout, machine_words = _pack_machine(model)
-    front = _pack_front(model)
+    places_of = list[tuple[Any, Place]]()
+    front = _pack_front(model, places_of)
+    parts, machine_words = _pack_machine(model, places_of)
     headers = (next(iter(code_of(stage.KIND).headers)) for stage in model.stages[:before])
     if front:
         kind = ("2", "signals") if model.input.is_signal else ("1", "images and tables")
@@ -70,8 +60,7 @@ def pack(model: IntegerModel) -> PackedModel:
         parts += [Definition("TK_STAGES", *kind), *(p for stage in front for p in stage.parts)]
     first = max(machine_words, sum(stage.first_words for stage in front))
     parts.append(Definition("TK_FIRST_WORDS", f"{first}u", "of scratch"))
-    joined = layout is not None or model.find(Trees) is not None
-    dots = model.n_outputs if joined and model.find(Linear) is not None else 0
+    dots = model.n_outputs if len(model.readout.parts) > 1 else 0
     # Of signals it is the same memory, in which counts are joined.
     stage_words = (max if model.input.is_signal else sum)(
         [stage.more_words for stage in front] or [0]
@@ -85,8 +74,8 @@ def pack(model: IntegerModel) -> PackedModel:
         definitions=tuple(part for part in parts if isinstance(part, Definition)),
         tables=tuple(part for part in parts if isinstance(part, Table)),
         structs=tuple(part for part in parts if isinstance(part, Struct)),
-        n_words=np.zeros(0, dtype=np.int64) if layout is None else layout.n_words,
         headers=tuple(dict.fromkeys(headers)),
+        places_of=tuple(places_of),
         places=_places(front),
         scratch_words=stream + window,
         state_words=state,
@@ -96,35 +85,55 @@ def pack(model: IntegerModel) -> PackedModel:
     )
 
 
-def _pack_machine(model: IntegerModel) -> tuple[Parts, Placement | None, int]:
-    """Pack the scale and the rest of the machine; return the layout of components, and scratch."""
-    components, weights, scale = model.find(Components), model.find(Ternary), model.scaler
+def sort_kernels(model: IntegerModel) -> IntegerModel:
+    """Return a model of the same scores in the order of the firmware, if all stages can follow."""
+    order, pieces = None, list[Any]()
+    for piece in model.pieces:
+        if order is None and piece.firmware_order is not None:
+            order = np.append(
+                piece.firmware_order, np.arange(piece.firmware_order.size, model.n_features)
+            )
+        pieces.append(piece if order is None else piece.reordered(order))
+    if order is None or None in pieces or np.array_equal(order, np.arange(order.size)):
+        return model
+    decision, n = model.decision, len(model.stages)
+    if decision is not None and decision.prototypes is not None:
+        decision = replace(decision, prototypes=decision.prototypes[:, order])
+    readout = Readout(tuple(pieces[n:]), model.readout.offset)
+    return replace(model, stages=tuple(pieces[:n]), readout=readout, decision=decision)
+
+
+def _pack_machine(model: IntegerModel, places_of: list[tuple[Any, Place]]) -> tuple[Parts, int]:
+    """Pack the scale and the rest of the machine; return its scratch, too."""
     parts: Parts = [
         Definition("TK_FORMAT", str(FORMAT), "of macros and tables, see tk_contract.h"),
         Definition("TK_FEATURES", f"{model.n_features}u", "inputs"),
         Definition("TK_CLASSES", str(model.n_scores)),
         Definition("TK_OUTPUTS", f"{model.n_outputs}u"),
-        Definition("TK_INPUT_BITS", str(scale.bits), "width of quantized inputs"),
-        *pack_scale(scale, scale.constant(model.n_features), components),
+        Definition("TK_INPUT_BITS", str(model.scaler.bits), "width of quantized inputs"),
     ]
-    if components is not None and weights is not None:
-        layout = choose_layout(components, weights)
-        parts += pack_components(components, layout)
-        parts += pack_ternary(weights, model.readout.offset, layout)
-        scratch = components.dimension + layout.bit_words
-    else:
-        layout, prototypes = None, model.find(Prototypes)
-        zero = "inputs that are all 0" if prototypes is None else "an input that is a prototype"
-        comment = f"Score of {zero}."
+    grids, readout, layouts, scratch = model.grids(), model.readout, dict[str, Any](), 0
+    kinds = [stage.KIND for stage in model.stages]
+    for index in range(kinds.index(model.scaler.KIND), len(kinds)):
+        stage, following = model.stages[index], next(iter(model.stages[index + 1 :]), None)
+        reader = next((part for part in readout.parts if part.READS == stage.KIND), None)
+        place = Place(0, grids[index], following=following, reader=reader)
+        packed = code_of(stage.KIND).pack(stage, place)
+        places_of.append((stage, place))
+        parts += packed.parts
+        layouts[stage.KIND], scratch = packed.layout, max(scratch, packed.first_words)
+    if all(layout is None for layout in layouts.values()):
         parts.append(Definition("TK_BLOCKS", "0", "no components"))
-        parts.append(Table("tk_biases", "int32_t", model.readout.offset, "weights", comment))
-        if prototypes is not None:
-            parts.append(Definition("TK_ONE_CLASS", "1"))
-            parts += pack_prototypes(prototypes.levels, "weights")
-        scratch = -(-model.n_features * scale.bits // WORD)
-    linear, trees = model.find(Linear), model.find(Trees)
-    parts += [] if linear is None else pack_linear(linear)
-    parts += [] if trees is None else pack_trees(trees)
+    weighed: Parts = []
+    for part in sorted(readout.parts, key=lambda part: (-kinds.index(part.READS), part.KIND)):
+        grid = grids[kinds.index(part.READS) + 1]
+        place = Place(0, grid, layout=layouts[part.READS], offset=readout.offset)
+        weighed += code_of(part.KIND).pack(part, place).parts
+        places_of.append((part, place))
+    if not any(each.name == "tk_biases" for each in weighed):
+        comment = f"Score of {readout.parts[0].ZERO}."
+        parts.append(Table("tk_biases", "int32_t", readout.offset, "weights", comment))
+    parts += weighed
     parts += [] if model.decision is None else _pack_decision(model.decision)
     if model.events is not None:  # the sum of a class at which a stream has an event
         events, comment = model.events, "Least sum of an event, by label; 0 of background."
@@ -135,7 +144,7 @@ def _pack_machine(model: IntegerModel) -> tuple[Parts, Placement | None, int]:
             Definition("TK_EVENT_BACKGROUND", str(int(not events.thresholds.all())), "any label"),
             Table("tk_event_thresholds", "uint32_t", events.thresholds, "decision", comment),
         ]
-    return parts, layout, scratch
+    return parts, scratch
 
 
 def _pack_decision(decision: Decision) -> Parts:
@@ -168,27 +177,25 @@ def _pack_decision(decision: Decision) -> Parts:
     return parts
 
 
-def _pack_front(model: IntegerModel) -> list[Packed]:
-    stages = model.stages[: model.stages.index(model.scaler)]
+def _pack_front(model: IntegerModel, places_of: list[tuple[Any, Place]]) -> list[Packed]:
+    stages, grids = model.stages[: model.stages.index(model.scaler)], model.grids()
     ports = [stage.GIVES for stage in stages]
-    packed, hop, calls = [], model.hop, model.stages[0].calls(model.input)
-    for index, (stage, grid) in enumerate(zip(stages, model.grids(), strict=False)):
+    packed, hop, calls = list[Packed](), model.hop, model.stages[0].calls(model.input)
+    for index, (stage, grid) in enumerate(zip(stages, grids, strict=False)):
         # The levels have number 0, and so has what stands before them.
         number = max(index - ports.index("levels"), 0)
-        following = model.stages[index + 1]
+        following, is_signal = model.stages[index + 1], model.input.is_signal
         place = Place(
-            number, grid, hop or grid.rows, calls, model.hop > 0, following, model.input.is_signal
+            number, grid, hop or grid.rows, calls, model.hop > 0, is_signal, following=following
         )
-        pack_stage = code_of(stage.KIND).pack
-        other = Dense if model.input.is_signal else Beside
-        if pack_stage is None or isinstance(stage, other):
+        if model.input.kind not in stage.INPUTS:
             raise ModelError(f"no C for {stage.KIND} in a chain of {model.input.kind}s")
-        packed.append(pack_stage(stage, place))
-        if isinstance(following, Dense):  # it reads words of weights
-            room = -(-following.weights.shape[1] // WORD) * WORD
-            packed[-1] = replace(packed[-1], more_words=room // 4)
-        # The rows of whole windows are counted anew for each.
-        hop = 0 if isinstance(stage, Offset) else hop // stage.step
+        packed.append(code_of(stage.KIND).pack(stage, place))
+        places_of.append((stage, place))
+        if following.READS_WORDS:
+            words = 8 * -(-grids[index + 1].size // WORD)
+            packed[-1] = replace(packed[-1], more_words=words)
+        hop = stage.hop_behind(hop)
     return packed
 
 

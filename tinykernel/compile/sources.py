@@ -21,12 +21,10 @@ from tinykernel.model.answers import Decision, Events, Labels, Values, margins
 from tinykernel.model.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces import tables as literals
+from tinykernel.pieces.catalogue import PARTS, STAGES, code_of
 from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.levels.spec import Levels
-from tinykernel.pieces.packing import code_of
 from tinykernel.pieces.prototypes.spec import Prototypes
-from tinykernel.pieces.readouts import PARTS
-from tinykernel.pieces.stages import STAGES
 
 _C_TYPES = {
     "float32": "float",

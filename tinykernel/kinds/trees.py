@@ -26,7 +26,7 @@ from tinykernel.learn.trees.search import (
     tree_model,
 )
 from tinykernel.model.integer import IntegerModel
-from tinykernel.pieces.machine import tree_bytes
+from tinykernel.pieces.trees.pack import tree_bytes
 from tinykernel.pieces.trees.spec import Trees
 from tinykernel.run.capacity import allowed_bytes, needed_bytes
 from tinykernel.run.estimate import steps_within

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from tinykernel.base.errors import FileError, FormatError, ModelError
 from tinykernel.model.answers import Decision, Events, Labels, Values
 from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.catalogue import PARTS, STAGES
 from tinykernel.pieces.fastfood import Permutation
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.readouts import PARTS, Readout
+from tinykernel.pieces.readouts import Readout
 from tinykernel.pieces.record import PLAIN, Field
-from tinykernel.pieces.stages import STAGES
 
 #: Estimators that a file may hold, and where they are. They lie above this module.
 CLASSIFIERS = {

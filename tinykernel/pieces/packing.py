@@ -1,10 +1,11 @@
 """Lossless storage of stages and of parts of the read-out."""
 
-import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.piece import Stage
@@ -13,15 +14,18 @@ from tinykernel.pieces.tables import Parts, Struct, Table, declared_members, mem
 
 @dataclass(frozen=True)
 class Place:
-    """Where a stage stands in a chain."""
+    """Where a stage stands in a chain, or a part in a read-out."""
 
     number: int  # in the names of its tables and structure.
     grid: Grid  # what it takes.
-    hop: int  # rows of these from window to window of a stream.
-    calls: int  # samples of a stream over which a row can be counted.
-    streams: bool  # whether there is a stream.
-    following: Stage | None = None  # the next stage.
+    hop: int = 0  # rows of these from window to window of a stream.
+    calls: int = 1  # samples of a stream over which a row can be counted.
+    streams: bool = False  # whether there is a stream.
     is_signal: bool = False  # whether the chain begins with samples in time.
+    following: Stage | None = None  # the next stage.
+    reader: Any = None  # the part that reads what a stage gives.
+    layout: Any = None  # of what a part reads, as the stage chose it.
+    offset: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def structure(
         self,
@@ -46,7 +50,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Packed:
-    """Definitions, scratch and stream state that a stage adds to the C."""
+    """Definitions, scratch and stream state that a stage or part adds to the C."""
 
     parts: Parts
     first_words: int = 0  # words of scratch that the machine can use afterwards.
@@ -54,6 +58,7 @@ class Packed:
     state_words: int = 0  # words of a stream; a window of a signal needs a stream of its own.
     kept_words: int = 0  # the last ones of these, which a whole window does not need.
     persists: bool = False  # whether a new window keeps its state.
+    layout: Any = None  # what the parts need that read it.
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,10 @@ class Facts:
 #: By line of `bench`: how often a piece of work is done, whose price is measured.
 Work: TypeAlias = dict[str, dict[str, float]]
 
+#: Ends and limits of ranges, by name, where tables allow others than the piece; and inputs of
+#: highest and lowest values that reach ranges.
+Proof: TypeAlias = tuple[dict[str, dict[str, int]], list[dict[str, Any]]]
+
 
 @dataclass(frozen=True)
 class Code:
@@ -76,10 +85,12 @@ class Code:
     # Headers of the runtime that only it reads, each with the line of `bench` it counts as; the
     # first has its structure and functions.
     headers: Mapping[str, str]
+    pack: Callable[[Any, Place], Packed]
     # Its work in one inference, where that is not the stage's own on the line of its header.
     work: Callable[[Any, Grid, Facts], Work] | None = None
-    # What is packed; None for those of the machine, which `codegen.plan` packs together.
-    pack: Callable[[Any, Place], Packed] | None = None
+    proof: Callable[[Any, Place], Proof] | None = None
+    # The least and the most that a part adds as its tables allow it, where that is another.
+    reach: Callable[[Any, Place], tuple[Any, Any]] | None = None
     # Whether the sums of a part may be added to those of another one, whose header comes first.
     joins: bool = False
 
@@ -90,15 +101,3 @@ class Code:
         line = next(iter(self.headers.values()))
         name = f"{piece.KIND}, " if line == "local" else ""
         return {line: {f"{name}{unit}s": float(n) for unit, n in piece.work(grid).items()}}
-
-
-def code_of(kind: str) -> Code:
-    """Return the C of a kind of stage or part, which is in `CODES` of a file of this folder."""
-    return _codes()[kind]
-
-
-@functools.cache
-def _codes() -> dict[str, Code]:
-    names = ("components.pack", "front", "kernels.pack", "layers_pack", "machine", "separable.pack")
-    files = (import_module(f"{__package__}.{name}") for name in names)
-    return {kind: code for file in files for kind, code in file.CODES.items()}

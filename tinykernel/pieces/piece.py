@@ -14,6 +14,9 @@ from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.proof import Range
 from tinykernel.pieces.record import Record
 
+#: What stages give, in the order in which a chain comes to it.
+PORTS = ("rows", "image", "levels", "maps", "units", "counts", "inputs", "components")
+
 
 class Piece(Record, ABC):
     """A stage or a part of the read-out."""
@@ -29,6 +32,15 @@ class Piece(Record, ABC):
     @abstractmethod
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the proved bound of every intermediate value, over every possible input."""
+
+    @property
+    def firmware_order(self) -> NDArray[np.int64] | None:
+        """In which order the firmware computes what it gives, if not that of the model."""
+        return None
+
+    def reordered(self, order: NDArray[np.int64]) -> Any:
+        """Return the same, but for the order of what it gives or takes; None where it cannot."""
+        return None
 
     def work(self, grid: Grid) -> dict[str, float]:
         """Return how many operations of each kind one input takes, if `codegen` does not know."""
@@ -47,11 +59,29 @@ class Stage(Piece):
     GIVES: ClassVar[str]
     #: Whether the windows of a stream have rows of it in common.
     SHARES: ClassVar[bool] = False
+    #: Kinds of inputs of which chains can have it in C.
+    INPUTS: ClassVar[tuple[str, ...]] = ("table", "signal", "image")
+    #: Whether it reads as many values as a word of weights has, hence memory behind the last one.
+    READS_WORDS: ClassVar[bool] = False
 
     @property
     def step(self) -> int:
         """Rows of a signal from one that it gives to the next."""
         return 1
+
+    def hop_behind(self, hop: int) -> int:
+        """Return the rows that it gives from window to window; 0 if it gives each window anew."""
+        return hop // self.step
+
+    @property
+    def streams(self) -> bool:
+        """Whether a stream computes it row by row, in place of whole windows."""
+        return False
+
+    @property
+    def negative(self) -> NDArray[np.bool_] | None:
+        """Which values change their sign as it takes them."""
+        return None
 
     @property
     def title(self) -> str:
@@ -75,6 +105,10 @@ class Stage(Piece):
     def run(self, values: NDArray[Any], grid: Grid) -> NDArray[Any]:
         """Compute rows of values, shape (n, rows * columns * channels), in the same form."""
 
+    def stored(self) -> Stage:
+        """Return it without what the firmware never reads."""
+        return self
+
     def run_windows(self, rows: NDArray[Any], grid: Grid, hop: int) -> NDArray[Any]:
         """Run on all windows of a stream of rows (m, channels), one every `hop` rows."""
         windows = np.lib.stride_tricks.sliding_window_view(rows, grid.rows, axis=0)[::hop]
@@ -86,6 +120,8 @@ class Part(Piece):
 
     #: The kind of stage whose output it reads.
     READS: ClassVar[str]
+    #: The input of which the offset is the score.
+    ZERO: ClassVar[str] = "inputs that are all 0"
 
     @abstractmethod
     def check_grid(self, grid: Grid, n_outputs: int) -> None:

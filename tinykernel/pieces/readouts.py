@@ -1,8 +1,8 @@
-"""The read-out: what its parts add up to, and all parts that there are."""
+"""The read-out: what its parts add up to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.linear.spec import Linear
 from tinykernel.pieces.piece import Part
 from tinykernel.pieces.proof import Range, range_of
-from tinykernel.pieces.prototypes.spec import Prototypes
 from tinykernel.pieces.record import Record
-from tinykernel.pieces.ternary.spec import Ternary
-from tinykernel.pieces.trees.spec import Trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +47,16 @@ class Readout(Record):
 
     def ranges(self, grids: Mapping[str, Grid]) -> tuple[Range, ...]:
         """Return the ranges of every part, and of the scores."""
-        ranges: list[Range] = []
-        low = high = self.offset.astype(np.int64)
-        for part in self.parts:
-            grid = grids[part.READS]
-            ranges += part.ranges(grid)
-            least, most = part.reach(grid)
-            low, high = low + least, high + most
-        if self.offset.size == 1:  # of two classes: both signs are scores
-            low, high = np.minimum(low, -high), np.maximum(high, -low)
-        return (*ranges, range_of("score", low, high))
+        ranges = [bound for part in self.parts for bound in part.ranges(grids[part.READS])]
+        reaches = [part.reach(grids[part.READS]) for part in self.parts]
+        return (*ranges, score_range(self.offset, reaches))
 
 
-#: All that there are.
-PARTS: tuple[type[Part], ...] = (Ternary, Linear, Trees, Prototypes)
+def score_range(offset: NDArray[np.int32], reaches: Iterable[tuple[Any, Any]]) -> Range:
+    """Return the range of the scores from the least and the most that parts add to outputs."""
+    low = high = offset.astype(np.int64)
+    for least, most in reaches:
+        low, high = low + least, high + most
+    if offset.size == 1:  # of two classes: both signs are scores
+        low, high = np.minimum(low, -high), np.maximum(high, -low)
+    return range_of("score", low, high)

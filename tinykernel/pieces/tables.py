@@ -257,3 +257,24 @@ def per_block(macro: str, table: str, values: NDArray[Any], part: str, comment: 
         Definition(f"{macro}(block)", f"((uint32_t){table}[block])", comment),
         Table(table, smallest_c_type(values), values, part, f"{comment[0].upper()}{comment[1:]}."),
     ]
+
+
+def weight_bits(linear: NDArray[np.int8]) -> int:
+    """Return the width that holds all weights: 1 for signs, else 2, 4 or 8."""
+    largest = int(np.abs(linear.astype(np.int16)).max())
+    if largest == 1 and np.all(linear):
+        return 1
+    return 2 if largest <= 1 else 4 if largest <= 7 else 8
+
+
+def pack_weights(weights: NDArray[np.int8]) -> NDArray[np.uint32]:
+    """Return words of weights, row by row, each of which begins with a word."""
+    n_rows, n = weights.shape
+    bits = weight_bits(weights)
+    codes = np.where(weights < 0, 1, 0) if bits == 1 else weights.astype(np.int64)
+    per_word = WORD // bits
+    padded = np.zeros((n_rows, -(-n // per_word) * per_word), dtype=np.int64)
+    padded[:, :n] = codes & ((1 << bits) - 1)
+    shifts = WORD - bits * (1 + np.arange(per_word))
+    packed: NDArray[np.uint32] = (padded.reshape(-1, per_word) << shifts).sum(axis=1)
+    return packed.astype(np.uint32)

@@ -19,10 +19,9 @@ from tinykernel.compile.targets import Target, find_target
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
 from tinykernel.pieces.beside.spec import as_windows
+from tinykernel.pieces.catalogue import PARTS, code_of
+from tinykernel.pieces.catalogue import STAGES as KINDS
 from tinykernel.pieces.components.spec import Components
-from tinykernel.pieces.packing import code_of
-from tinykernel.pieces.readouts import PARTS
-from tinykernel.pieces.stages import STAGES as KINDS
 from tinykernel.run.emulated import Block
 from tinykernel.run.estimate import estimate_instructions
 from tinykernel.run.limits import parse_clock

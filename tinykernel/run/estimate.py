@@ -18,8 +18,9 @@ from tinykernel.base.errors import TargetError
 from tinykernel.compile.plan import pack
 from tinykernel.compile.targets import TARGETS, Target, find_target
 from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.catalogue import code_of
 from tinykernel.pieces.components.spec import Components
-from tinykernel.pieces.packing import Facts, code_of
+from tinykernel.pieces.packing import Facts
 from tinykernel.pieces.separable.spec import Separable
 from tinykernel.pieces.trees.spec import Trees
 from tinykernel.run.footprint import FLASH_PARTS, Footprint, flash_parts

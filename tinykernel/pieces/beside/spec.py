@@ -42,6 +42,7 @@ class Beside(Stage):
     KIND = "beside"
     TAKES = ("counts",)
     GIVES = "counts"
+    INPUTS = ("signal",)
     FIELDS = (Field("scaler", "Scale"), Field("source", "uint8", 1), Field("top", "int"))
 
     scaler: Scale  # of 8 bits; one value an entry in each array, none constant
@@ -78,6 +79,9 @@ class Beside(Stage):
     @property
     def title(self) -> str:
         return f"{count(self.n_numbers, 'number')} beside"
+
+    def reordered(self, order: NDArray[np.int64]) -> Beside:
+        return self  # its own counts follow those that it takes
 
     def gives(self, grid: Grid) -> Grid:
         if grid.dtype not in ("uint8", "uint16") or grid.low != 0 or not grid.is_table:

@@ -12,9 +12,6 @@
   widths are stored they have a mask bit of 0. If only the last words of blocks have such places
   and there is no mask, the firmware sets the bits of these places.
 * **Diagonal**: int8, four bits if its kind is 'int4', or one bit a row if it holds signs.
-* **Ternary weights**: a sign and a mask word for each output and 32 components, see
-  ``tk_scores.h``. There is no mask where no weight of a stored component is zero. Or eight words
-  for five words of components: bit k of each is a bit of the code of five weights (`FIVES`).
 """
 
 from dataclasses import dataclass, replace
@@ -25,7 +22,8 @@ from numpy.typing import NDArray
 
 from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.packing import Code, Facts, Work
+from tinykernel.pieces.packing import Code, Facts, Packed, Place, Proof, Work
+from tinykernel.pieces.proof import Bounds, bound_first, bound_second, exact_stages
 from tinykernel.pieces.tables import (
     WORD,
     Definition,
@@ -104,14 +102,17 @@ class Placement:
         return size + (0 if self.tails is None else 4 * self.tails.size)
 
 
-def pack_components(stage: Components, layout: Placement) -> Parts:
-    """Store components, without their weights."""
+def pack(stage: Components, place: Place) -> Packed:
+    """Choose the layout that is smallest with the weights, and store components without these."""
+    if place.reader is None:
+        return Packed([])
+    layout = choose_layout(stage, place.reader)
     first, second = (
         f"0x{sum(1 << k for k, on in enumerate(halve) if on):x}u"
         for halve in (stage.halve_first, stage.halve_second)
     )
     size, n_blocks = f"transforms of {stage.dimension} values", layout.blocks.size
-    return [
+    parts = [
         Definition("TK_LOG2_DIMENSION", f"{stage.log2_dimension}u", size),
         Definition("TK_BLOCKS", f"{n_blocks}u", "transforms after the first one"),
         Definition("TK_HALVE_FIRST", first, "stages of the first transform that halve"),
@@ -122,6 +123,7 @@ def pack_components(stage: Components, layout: Placement) -> Parts:
         *_pack_rows(layout),
         *_pack_windows(stage, layout),
     ]
+    return Packed(parts, stage.dimension + layout.bit_words, layout=layout)
 
 
 def _pack_permutation(stage: Components) -> Parts:
@@ -177,7 +179,7 @@ def _layout(stage: Components, weights: Ternary, compacted: bool, share_width: b
     if width is not None and n_planes == 1 and int(n_words.sum()) * WORD > place.size:
         if np.array_equal(ends, used.sum(axis=1)):
             unused = np.arange(WORD) >= WORD - (n_words * WORD - ends)[:, np.newaxis]
-            tails = np.asarray(_weight_words(unused.reshape(1, -1))[0], np.uint32)
+            tails = np.asarray(weight_words(unused.reshape(1, -1))[0], np.uint32)
         else:
             n_planes = 2
     block_of = np.nonzero(stage.row_kept)[0]
@@ -220,7 +222,7 @@ def _pack_rows(layout: Placement) -> Parts:
     ]
 
 
-def _spread(layout: Placement, values: NDArray[Any], fill: int) -> NDArray[Any]:
+def spread(layout: Placement, values: NDArray[Any], fill: int) -> NDArray[Any]:
     """Put values of the components (last axis) into all stored places."""
     n_places = int(layout.n_words.sum()) * WORD
     spread = np.full((*values.shape[:-1], n_places), fill, dtype=values.dtype)
@@ -240,18 +242,18 @@ def _pack_windows(stage: Components, layout: Placement) -> Parts:
     parts: Parts = []
     fields: dict[str, NDArray[np.uint8]] = {}
     if layout.scales is None:
-        fields["scales"] = _spread(layout, stage.scale, 1)
+        fields["scales"] = spread(layout, stage.scale, 1)
     else:
         comment = "phase scale of each block (S over sigma)"
         parts += per_block("TK_SCALE", "tk_scales", layout.scales, "windows", comment)
     if layout.starts is None:
-        fields["starts"] = _spread(layout, stage.start, 0)
+        fields["starts"] = spread(layout, stage.start, 0)
     else:
         for parity, start in zip(("even", "odd"), layout.starts, strict=True):
             comment = f"start of {parity} rows in 1/256 turn"
             parts.append(Definition(f"TK_{parity.upper()}_START", f"{start}u", comment))
     if layout.width is None:
-        fields["widths"] = _spread(layout, stage.width, 0)
+        fields["widths"] = spread(layout, stage.width, 0)
     else:
         parts.append(Definition("TK_WIDTH", f"{layout.width}u", "of all windows in 1/256 turn"))
     if not fields:
@@ -272,79 +274,11 @@ def _pack_windows(stage: Components, layout: Placement) -> Parts:
     return [*parts, Table("tk_windows", "uint32_t", packed, "windows", comment, per_row)]
 
 
-def _weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
+def weight_words(places: NDArray[np.bool_]) -> NDArray[np.uint32]:
     """Pack bits of places (outputs, places) to words, in the bit order of the phase windows."""
     grouped = [_by_group(bits.astype(np.uint8)) for bits in places]  # word, group r, byte k
     bits = np.stack(grouped).transpose(0, 1, 3, 2)[..., ::-1]  # output, word, k, 7 - r
     return np.stack([bit_words(output.ravel(), first_is_top=False) for output in bits])
-
-
-def pack_ternary(part: Ternary, offset: NDArray[np.int32], layout: Placement) -> Parts:
-    """Store the weights, and the scores of an agreeing component and of none."""
-    positive = _spread(layout, part.weights > 0, 0)
-    present = _spread(layout, part.weights != 0, 0)
-    if layout.n_planes == 1:
-        # A place without a component is always outside, bit 1: a sign bit 1 never agrees with it.
-        positive[:, ~present[0]] = True
-    ends = WORD * np.cumsum(layout.n_words)[np.array(layout.counted_together()) - 1]
-    groups = zip(*(np.split(each, ends[:-1], axis=1) for each in (positive, present)), strict=True)
-    packed = np.concatenate([_weights_of(p, q, layout.n_planes).ravel() for p, q in groups])
-    # sum of w z = 2 * agreeing - (number of weights), see tk_scores.h; wraps like the firmware.
-    totals = np.count_nonzero(part.weights, axis=1)
-    gains = 2 * part.multiplier.astype(np.int64)
-    biases = offset.astype(np.int64) - part.multiplier.astype(np.int64) * totals
-    n_planes = layout.n_planes
-    planes_said = {1: "sign", 2: "sign and mask", 8: "codes of five, then sign and mask"}[n_planes]
-    parts: Parts = []
-    if layout.tails is not None:
-        comment = "bits of the last word of a block that are no components"
-        parts += per_block("TK_TAIL", "tk_tails", layout.tails, "weights", comment)
-    comment = f"Weights (W) of blocks that are counted together, by output: {planes_said} bits."
-    none = "Score when no component agrees with its weight (beta, less the sum of |W|)."
-    gain = "Score per agreeing component (2 alpha)."
-    return parts + [
-        Definition("TK_PLANES", str(n_planes), f"{planes_said} bits of the weights"),
-        Table("tk_weights", "uint32_t", packed, "weights", comment),
-        Table("tk_gains", "int32_t", _wrapped(gains), "weights", gain),
-        Table("tk_biases", "int32_t", _wrapped(biases), "weights", none),
-    ]
-
-
-def _weights_of(
-    positive: NDArray[np.bool_], present: NDArray[np.bool_], n_planes: int
-) -> NDArray[np.uint32]:
-    """Return the words of weights (outputs, words) of places (outputs, places)."""
-    last = positive.shape[1] // WORD // 5 * 5 * WORD if n_planes == 8 else 0
-    trits = np.where(present, positive, 2)[:, :last].reshape(len(positive), -1, 5, WORD)
-    codes = FIVES[tuple(np.moveaxis(trits.astype(np.int64), 2, 0))]  # output, group, place
-    bits = [(codes >> k & 1).astype(bool).reshape(len(codes), -1) for k in range(8)]
-    planes = [bits] if last else []
-    rest = [positive[:, last:], present[:, last:]][:n_planes]
-    packed = [
-        np.stack([_weight_words(plane) for plane in part], axis=-1).reshape(len(positive), -1)
-        for part in (*planes, *([rest] if rest[0].size else []))
-    ]  # output, then word and plane
-    return np.concatenate(packed, axis=1)
-
-
-def five_of(code: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the five digits of a byte, (5, ...): a trit block of ASTC (Khronos, 23.12)."""
-    t = [code >> k & 1 for k in range(8)]
-    three = t[4] & t[3] & t[2]
-    c = [t[0], t[1], *(t[k] & ~(three & ~t[k + 3]) for k in (2, 3, 4))]
-    both, two = t[6] & t[5], c[1] & c[0]
-    zeros = (c[1] & ~(two & ~c[3]), c[3] & ~two, two | c[3] & c[2], three | t[6] & ~t[5])
-    signs = (c[0] & ~(two & ~c[2]), np.where(two, c[4], c[2]), c[4], t[5] & ~(both & ~t[7]), t[7])
-    return np.where(np.stack([*zeros, three | both]), 2, np.stack(signs))
-
-
-#: The code of five digits, one a dimension.
-FIVES = np.zeros((3,) * 5, dtype=np.int64)
-FIVES[tuple(five_of(np.arange(256)))] = np.arange(256)
-
-
-def _wrapped(values: NDArray[np.int64]) -> NDArray[np.int32]:
-    return values.astype(np.uint32).view(np.int32)
 
 
 def _work(stage: Components, grid: Grid, facts: Facts) -> Work:
@@ -375,6 +309,47 @@ def _work(stage: Components, grid: Grid, facts: Facts) -> Work:
     return {"scale": {"values": d}, "transform": transform, "windows": windows, "scores": scores}
 
 
+def _proof(stage: Components, place: Place) -> Proof:
+    """Return the range of rows with any scale, and the inputs of the extremes of each stage."""
+    witnesses = list[dict[str, Any]]()
+    first = bound_first(stage.sign, 8 * np.dtype(place.grid.dtype).itemsize, stage.halve_first)
+    mixing, kind = stage.permutation, stage.diagonal_kind
+    second = bound_second(first, mixing, stage.diagonal, kind, stage.halve_second)
+    gather = mixing.indices(stage.dimension).astype(np.int64)
+    d = stage.dimension
+
+    def row_before(row: int, at: int) -> NDArray[np.int64]:
+        """Return the coefficients of value `row` after so many stages."""
+        unit = np.zeros(d, dtype=np.int64)
+        unit[row] = 1
+        return np.asarray(exact_stages(unit)[at], np.int64)  # butterflies are symmetric
+
+    def through_both(index: int, at: int) -> NDArray[np.int64]:
+        block, row = divmod(index, d)
+        spread = np.zeros(d, dtype=np.int64)
+        spread[gather] = row_before(row, at) * stage.diagonal[block]
+        return np.asarray(exact_stages(spread)[-1], np.int64)
+
+    def add(name: str, values: Bounds, coefficients: Any) -> None:
+        for end, index in (("low", values.low.argmin()), ("high", values.high.argmax())):
+            q = stage.sign * coefficients(int(index))[: stage.n_features]
+            plus = (q > 0) if end == "high" else (q < 0)
+            inputs = "".join("-+"[int(sign)] for sign in plus)
+            witnesses.append({"stage": name, "end": end, "row": int(index), "inputs": inputs})
+
+    add("input of the first transform", first.inputs, lambda index: row_before(index, 0))
+    for k, values in enumerate(first.stages):
+        name = f"first transform, stage {k}{' (halved)' * stage.halve_first[k]}"
+        add(name, values, lambda index, k=k: row_before(index, k + 1))
+    add("product", second.inputs, lambda index: through_both(index, 0))
+    for k, values in enumerate(second.stages):
+        name = f"second transform, stage {k}{' (halved)' * stage.halve_second[k]}"
+        add(name, values, lambda index, k=k: through_both(index, k + 1))
+    last = second.stages[-1]
+    row = {"low": 255 * int(last.low.min()), "high": 255 * int(last.high.max())}
+    return {"scale times row": row}, witnesses
+
+
 _HEADERS = {
     "tk_transform.h": "transform",
     "tk_permutation.h": "transform",
@@ -384,8 +359,4 @@ _HEADERS = {
     "tk_windows_dsp.h": "windows",
     "tk_windows_portable.h": "windows",
 }
-CODES = {
-    "components": Code(_HEADERS, _work),
-    # Packed and counted with the components.
-    "ternary": Code({"tk_ternary.h": "other"}, lambda *_: {}),
-}
+CODE = Code(_HEADERS, pack, _work, _proof)

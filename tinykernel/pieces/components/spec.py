@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -157,6 +157,14 @@ class Components(Stage):
     def n_components(self) -> int:
         """Number of kept rows p, the length of z."""
         return int(np.count_nonzero(self.row_kept))
+
+    @property
+    def negative(self) -> NDArray[np.bool_]:
+        return np.asarray(self.sign < 0)
+
+    def stored(self) -> Components:
+        used = self.row_kept.any(axis=1)  # blocks with a component
+        return replace(self, diagonal=self.diagonal[used], row_kept=self.row_kept[used])
 
     def gives(self, grid: Grid) -> Grid:
         self.require_shape("sign", (grid.size,))

@@ -32,6 +32,8 @@ class Dense(Stage):
     KIND = "dense"
     TAKES = ("maps", "levels", "units")
     GIVES = "units"
+    INPUTS = ("image", "table")
+    READS_WORDS = True
 
     weights: Matrix[np.int8] = field(metadata=limits(-127, 127, "units", None))
     biases: NDArray[np.int32] = field(metadata=limits(None, None, "units"))

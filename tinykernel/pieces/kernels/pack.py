@@ -4,86 +4,35 @@ Kernels are sorted by dilation and mixed channel, as those that read the same va
 follow each other. Without components the machine is sorted with them; else a table holds the order.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.model.integer import IntegerModel
-from tinykernel.pieces.beside.spec import Beside
-from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.kernels.spec import Kernels
-from tinykernel.pieces.linear.spec import Linear
-from tinykernel.pieces.packing import Code, Facts, Packed, Place, Work
-from tinykernel.pieces.prototypes.spec import Prototypes
-from tinykernel.pieces.readouts import Readout
-from tinykernel.pieces.scale.spec import Scale
+from tinykernel.pieces.packing import Code, Facts, Packed, Place, Proof, Work
 from tinykernel.pieces.tables import declared_number, smallest_c_type
 
 _PART = 48  # kernels that a sample of a stream counts, about, where there is time
 
 
+def _counts(stage: Kernels, place: Place) -> Grid:
+    """Return the counts that the machine takes."""
+    made, following = stage.gives(place.grid), place.following
+    if following is not None and following.GIVES == stage.GIVES:  # it joins more
+        return following.gives(made)
+    return made
+
+
 def _count_words(stage: Kernels, place: Place, n_counts: int) -> int:
-    made = stage.gives(place.grid)
-    if isinstance(place.following, Beside):
-        made = place.following.gives(made)
-    return -(-n_counts * (2 if made.dtype == "uint16" else 1) // 4)
+    return -(-n_counts * (2 if _counts(stage, place).dtype == "uint16" else 1) // 4)
 
 
-def _kernel_order(stage: Kernels) -> NDArray[np.int64]:
-    """Return the kernels of a signal by dilation, then mixed channel."""
-    return np.lexsort((stage.channel, stage.dilation)).astype(np.int64)
-
-
-def _count_order(stage: Kernels) -> NDArray[np.int64]:
-    """Return which counts of a stage follow each other when its kernels are sorted."""
-    cells = stage.cells[0]
-    return np.ravel(_kernel_order(stage)[:, None] * cells + np.arange(cells))
-
-
-def _sorted_stage(stage: Kernels) -> Kernels:
-    order, names = _kernel_order(stage), ("taps", "dilation", "channel", "threshold")
-    return replace(stage, **{name: getattr(stage, name)[order] for name in names})
-
-
-def sort_kernels(model: IntegerModel) -> IntegerModel:
-    """Return a model of the same scores whose kernels are sorted, if it has no components."""
-    kernels = model.find(Kernels)
-    if kernels is None or model.find(Components) is not None:
-        return model
-    order = _count_order(kernels)
-    order = np.concatenate([order, np.arange(order.size, model.n_features)])
-    if np.array_equal(order, np.arange(order.size)):
-        return model
-    decision = model.decision
-    if decision is not None and decision.prototypes is not None:
-        decision = replace(decision, prototypes=decision.prototypes[:, order])
-    stages = tuple(_ordered(stage, order) for stage in model.stages)
-    parts = tuple(_ordered(part, order) for part in model.readout.parts)
-    readout = Readout(parts, model.readout.offset)
-    return replace(model, stages=stages, readout=readout, decision=decision)
-
-
-def _ordered(piece: Any, order: NDArray[np.int64]) -> Any:
-    """Return a stage or part that gives or takes the counts in another order."""
-    if isinstance(piece, Kernels):
-        return _sorted_stage(piece)
-    if isinstance(piece, Scale):
-        arrays = {name: a if a.size == 1 else a[order] for name, a in piece.arrays.items()}
-        return Scale(piece.raw_dtype, piece.bits, **arrays)
-    if isinstance(piece, Linear):
-        return replace(piece, weights=piece.weights[:, order])
-    if isinstance(piece, Prototypes):
-        return replace(piece, levels=piece.levels[:, order])
-    return piece
-
-
-def pack_kernels(stage: Kernels, place: Place) -> Packed:
+def pack(stage: Kernels, place: Place) -> Packed:
     """Sort the kernels and fill their tables."""
-    grid, order = place.grid, _count_order(stage)
-    stage = _sorted_stage(stage)
+    grid, order = place.grid, stage.firmware_order
+    stage = stage.reordered(order)
     windows = -(-grid.rows // place.hop)
     ring_rows = int(stage.spans().max()) + 1
     dilations = np.unique(stage.dilation)
@@ -183,4 +132,9 @@ def _work(stage: Kernels, grid: Grid, facts: Facts) -> Work:
     }
 
 
-CODES = {"kernels": Code({"tk_kernels_signal.h": "local"}, _work, pack_kernels)}
+def _proof(stage: Kernels, place: Place) -> Proof:
+    """Return the limit of a count in the type of all."""
+    return {"count": {"limit_high": int(np.iinfo(_counts(stage, place).dtype).max)}}, []
+
+
+CODE = Code({"tk_kernels_signal.h": "local"}, pack, _work, _proof)

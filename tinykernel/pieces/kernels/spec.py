@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -80,6 +80,16 @@ class Kernels(Stage):
     def n_kernels(self) -> int:
         """Number of kernels."""
         return int(self.taps.shape[0])
+
+    @property
+    def firmware_order(self) -> NDArray[np.int64]:
+        kernels, cells = np.lexsort((self.channel, self.dilation)).astype(np.int64), self.cells[0]
+        return np.ravel(kernels[:, None] * cells + np.arange(cells))
+
+    def reordered(self, order: NDArray[np.int64]) -> Kernels:
+        kernels = order[: self.n_counts : self.cells[0]] // self.cells[0]
+        names = ("taps", "dilation", "channel", "threshold")
+        return replace(self, **{name: getattr(self, name)[kernels] for name in names})
 
     @property
     def n_counts(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,9 @@ class Linear(Part):
 
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
         return np.asarray(reference.dots(values, self.weights) * self.multiplier)
+
+    def reordered(self, order: NDArray[np.int64]) -> Linear:
+        return replace(self, weights=self.weights[:, order])
 
     def _dots(self, grid: Grid) -> NDArray[np.int64]:
         """Return the least and the largest dot product of each output."""

@@ -36,6 +36,9 @@ class Offset(Stage):
     def title(self) -> str:
         return "means removed"
 
+    def hop_behind(self, hop: int) -> int:
+        return 0
+
     def gives(self, grid: Grid) -> Grid:
         if not grid.is_signal or grid.dtype not in NARROW or grid.rows > _MOST_ROWS:
             raise self.refuse(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,7 @@ class Prototypes(Part):
 
     KIND = "prototypes"
     READS = "scale"
+    ZERO = "an input that is a prototype"
 
     levels: Matrix[np.int8] = field(metadata=limits(-8, 7))  # known rows, (k, n)
 
@@ -85,6 +86,9 @@ class Prototypes(Part):
 
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
         return distances(values, self.levels)[:, np.newaxis]
+
+    def reordered(self, order: NDArray[np.int64]) -> Prototypes:
+        return replace(self, levels=self.levels[:, order])
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
         return (range_of("distance", 0, farthest(self.levels)),)

@@ -126,6 +126,10 @@ class Scale(Stage):
             named["span"] = self.span
         return {**named, "pre_shift": self.pre_shift}
 
+    def reordered(self, order: NDArray[np.int64]) -> Scale:
+        arrays = {name: a if a.size == 1 else a[order] for name, a in self.arrays.items()}
+        return Scale(self.raw_dtype, self.bits, **arrays)
+
     def constant(self, n_features: int) -> NDArray[np.bool_]:
         """Return which inputs are constant, hence ignored; shape (n_features,)."""
         return np.broadcast_to(self.multiplier == 0, (n_features,)).copy()

@@ -15,10 +15,10 @@ from tinykernel.pieces.tables import declared_number
 _KEPT_ROWS = 3  # of the input of a block
 
 
-def pack_separable(stage: Separable, place: Place) -> Packed:
+def pack(stage: Separable, place: Place) -> Packed:
     """Store the layers; the formats are those of ``tk_separable_rows.h``."""
     grid, layers = place.grid, stage.layers
-    streams = stage.row_strides is not None
+    streams = stage.streams
     if streams and not place.is_signal:
         raise ModelError("separable: no C for images without rows of zeros")
     down, across = np.transpose([block[0].steps for block in stage.blocks])
@@ -147,4 +147,4 @@ def _units(layers: list[Layer]) -> NDArray[np.uint32]:
 _HEADERS = {
     f"tk_separable{part}.h": "local" for part in ("", "_rows", "_layers", "_pooling", "_products")
 }
-CODES = {"separable": Code(_HEADERS, pack=pack_separable)}
+CODE = Code(_HEADERS, pack)

@@ -150,6 +150,10 @@ class Separable(Stage):
         return [layer for block in self.blocks for layer in block]
 
     @property
+    def streams(self) -> bool:
+        return self.row_strides is not None
+
+    @property
     def title(self) -> str:
         kind = "" if all(form[0] for form in self.block_forms) else "separable "
         streams = " that stream" * (self.row_strides is not None)

@@ -1,19 +1,18 @@
-"""Storage of convolutions, and of the hidden layer that follows them."""
+"""Storage of convolutions: taps and biases."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.pieces.convolutions.spec import Convolutions
-from tinykernel.pieces.dense.spec import Dense
-from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.machine import pack_weights, weight_bits
-from tinykernel.pieces.packing import Code, Facts, Packed, Place, Work
+from tinykernel.pieces.packing import Code, Packed, Place
 
 _GROUP = 4  # responses that the firmware computes together, or fewer
+
+
 _ROOM = 32  # what follows reads as many values at once
 
 
-def pack_convolutions(stage: Convolutions, place: Place) -> Packed:
+def pack(stage: Convolutions, place: Place) -> Packed:
     """Store the layers; the formats are those of ``tk_convolutions.h``."""
     grid = place.grid
     made = stage.gives(grid)
@@ -63,29 +62,4 @@ def _codes(stage: Convolutions, tap_bits: int, bias_bytes: int) -> NDArray[np.ui
     return np.concatenate([taps, bias], axis=2).transpose(1, 0, 2).ravel().astype(np.uint8)
 
 
-def pack_dense(stage: Dense, place: Place) -> Packed:
-    """Store the units; the formats are those of ``tk_dense.h``."""
-    bits, packed = weight_bits(stage.weights), pack_weights(stage.weights)
-    comment = f"Hidden layer: weights of each unit, {bits} bits each, the first one at the top."
-    tables = {
-        "weights": ("uint32_t", packed, "weights", comment),
-        "biases": ("int32_t", stage.biases, "weights", "Biases of the units."),
-    }
-    return Packed(
-        place.structure(
-            "dense", stage, tables, values=place.grid.size, units=stage.n_units, bits=bits
-        ),
-        more_words=-(-stage.n_units // 4),
-    )
-
-
-def _work_of_dense(stage: Dense, grid: Grid, facts: Facts) -> Work:
-    work, products = stage.work(grid), f"products of {weight_bits(stage.weights)} bits"
-    counts = {f"convolutions, {products}": work["multiply"], "convolutions, units": work["unit"]}
-    return {"local": counts}
-
-
-CODES = {
-    "convolutions": Code({"tk_convolutions.h": "local"}, pack=pack_convolutions),
-    "dense": Code({"tk_dense.h": "local"}, _work_of_dense, pack_dense),
-}
+CODE = Code({"tk_convolutions.h": "local"}, pack)

@@ -1,0 +1,99 @@
+"""Storage of the scale: offsets, multipliers, and which inputs are ignored."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.packing import Code, Facts, Packed, Place, Work
+from tinykernel.pieces.scale.spec import Scale
+from tinykernel.pieces.tables import (
+    WORD,
+    Definition,
+    Parts,
+    Table,
+    flag,
+    float_literal,
+    integer_literal,
+    pair_words,
+    smallest_c_type,
+)
+
+
+def _scaler_array(
+    used: NDArray[np.bool_], array: NDArray[Any], macro: str, table: str, comment: str, cast: str
+) -> Parts:
+    """Store one array of the scaler as a literal or as a table; `cast` is the type of its use."""
+    values = np.broadcast_to(array, used.shape)
+    # What stands for a constant feature is never looked at, so it need not stand in the way.
+    first = values[used][0] if np.any(used) else values[0]
+    values = np.where(used, values, first)
+    if np.all(values == first):
+        literal = (
+            float_literal(float(first))
+            if cast == "float"
+            else f"(({cast}){integer_literal(int(first), cast)})"
+        )
+        return [Definition(f"{macro}(i)", literal, comment)]
+    c_type = "float" if cast == "float" else smallest_c_type(values)
+    use = f"{table}[i]" if c_type == cast else f"(({cast}){table}[i])"
+    return [
+        Definition(f"{macro}(i)", use, comment),
+        Table(table, c_type, values, "scaler", f"{comment}, for each input."),
+    ]
+
+
+def pack_scaler(scaler: Scale, used: NDArray[np.bool_], prefix: str = "") -> Parts:
+    """Store offsets, multipliers, spans and shifts of the inputs; `used` marks which matter."""
+    macro, table = f"TK_{prefix.upper()}", f"tk_{prefix}"
+    parts: Parts = [flag(f"{macro}RAW_FLOAT", scaler.is_float)]
+    if scaler.bits == 32:  # raw values in their order: the arrays serve people
+        return parts
+    offset, multiplier = ("float", "float") if scaler.is_float else ("int32_t", "uint32_t")
+    slope = "levels per raw unit" if scaler.is_float else "levels per raw unit, times 2^16"
+
+    def store(name: str, array: NDArray[Any], comment: str, cast: str) -> Parts:
+        return _scaler_array(
+            used, array, f"{macro}{name.upper()}", f"{table}{name}s", comment, cast
+        )
+
+    parts += store("offset", scaler.offset, "raw value of the lowest level", offset)
+    parts += store("multiplier", scaler.multiplier, slope, multiplier)
+    if scaler.span is not None:
+        wide = scaler.raw_dtype == "int32" or np.any(np.abs(scaler.offset.astype(np.int64)) > 2**30)
+        parts.append(flag(f"{macro}RAW_WIDE", wide, "differences of raw values need 33 bits"))
+        parts += store("span", scaler.span, "raw range above the offset", "uint32_t")
+        dropped = "bits dropped from wide ranges"
+        parts += store("pre_shift", scaler.pre_shift, dropped, "uint32_t")
+    return parts
+
+
+def pack(stage: Scale, place: Place) -> Packed:
+    """Store the scaler, and which inputs are ignored or change their sign before a transform."""
+    constant = stage.constant(place.grid.size)
+    negative = np.zeros_like(constant)
+    if place.following is not None and place.following.negative is not None:
+        negative = place.following.negative
+    ends = "odd inputs high, even ones low."
+    parts = pack_scaler(stage, ~constant)
+    parts += [flag("TK_SIGNS", np.any(negative)), flag("TK_CONSTANTS", np.any(constant))]
+    for name, bits, comment in (
+        ("tk_signs", negative, f"Inputs that change their sign (B): a bit each, {ends}"),
+        ("tk_constants", constant, f"Inputs that never varied and are ignored: {ends}"),
+    ):
+        if np.any(bits):
+            packed = pair_words(bits, even_high=False)
+            parts.append(Table(name, "uint32_t", packed, "scaler", comment))
+    return Packed(parts, -(-constant.size * stage.bits // WORD))
+
+
+def _work(stage: Scale, grid: Grid, facts: Facts) -> Work:
+    kind = "float" if stage.is_float else "integer"
+    each = ", a scaler each" if "tk_multipliers" in facts.tables else ""
+    kind = f"{kind} in order" if stage.bits == 32 else kind
+    beside = "inputs" if facts.macros["TK_BLOCKS"] == "0" else "inputs of components"
+    return {"scale": {f"{beside}, {kind}{each}": float(grid.size), "scaler": 1.0}}
+
+
+CODE = Code({"tk_input.h": "scale"}, pack, _work)
