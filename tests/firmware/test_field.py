@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.firmware.compiling import WARNINGS, program, run_compiler
-from tests.firmware.local_models import CONVOLUTIONS, SIGNALS
+from tests.firmware.local_models import CONVOLUTIONS, SIGNALS, SPECTRA
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import balanced, random_model, random_raw
 from tinykernel.compile.sources import render_sources
@@ -21,6 +21,7 @@ CASES: dict[str, Callable[[], IntegerModel]] = {
     "five classes": lambda: balanced(random_model(3, n_classes=5, bits=16, raw_dtype="int32")),
     "image": CONVOLUTIONS["4-bit taps"],
     "signal": SIGNALS["components"],
+    "planes": SPECTRA["planes"],
 }
 SMALL = {"n_features": 20, "n_classes": 5, "n_blocks": 1, "raw_dtype": "int16"}
 

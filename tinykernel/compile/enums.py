@@ -16,19 +16,12 @@ from tinykernel.base.coding import Coding
 from tinykernel.base.errors import OptionError, RangeError
 from tinykernel.base.text import count
 from tinykernel.model.integer import IntegerModel
-from tinykernel.pieces.components.spec import Components
-from tinykernel.pieces.kernels.spec import Kernels
-from tinykernel.pieces.linear.spec import Linear
-from tinykernel.pieces.piece import Stage
-from tinykernel.pieces.prototypes.spec import Prototypes
 from tinykernel.pieces.tables import (
     float_literal,
     in_comment,
     integer_literal,
     string_literal,
-    weight_bits,
 )
-from tinykernel.pieces.trees.spec import Trees
 
 _LISTED = Path(__file__).with_name("macros.txt")
 
@@ -242,10 +235,6 @@ def _endings() -> frozenset[str]:
     return frozenset(re.findall(r"\{\{ NAME \}\}_([A-Z0-9_]+)", "\n".join(texts)))
 
 
-# Pieces that say what kind of model it is.
-_MAIN = ("spectrum", "kernels", "convolutions", "separable", "components", "trees", "prototypes")
-
-
 def taken_by(model: IntegerModel) -> str:
     """Describe the input of a model: values, or windows or images of a shape, and numbers."""
     first = model.stages[0]
@@ -268,29 +257,13 @@ def _looked_at(model: IntegerModel) -> str:
 
 def made_of(model: IntegerModel) -> str:
     """Name the main pieces of a model, for instance "spectrum and kernels"."""
-    kinds = [piece.KIND for piece in (*model.stages, *model.readout.parts)]
-    main = [kind for kind in kinds if kind in _MAIN]
+    main = [piece.KIND for piece in model.pieces if piece.NAMES]
     return " and ".join(main) if main else "a linear part"
 
 
 def consists_of(model: IntegerModel) -> str:
     """List the stages and parts of a model, and what they take."""
-    inputs, pieces = count(model.n_features, "input"), []
-    for piece in (*model.stages, *model.readout.parts):
-        if isinstance(piece, Kernels):
-            pieces.append(f"{count(piece.n_kernels, 'kernel')} on {_looked_at(model)}")
-            inputs = count(model.n_features, "count")
-        elif isinstance(piece, Components):
-            code = " in small code" if piece.small_code else ""
-            pieces.append(f"{count(piece.n_components, 'component')} of {inputs}{code}")
-        elif isinstance(piece, Prototypes):
-            pieces.append(f"{count(len(piece.levels), 'prototype')} of {inputs}")
-        elif isinstance(piece, Trees):
-            pieces.append(
-                f"{count(piece.size.size, 'tree')} of {piece.leaves.size} leaves, {inputs}"
-            )
-        elif isinstance(piece, Linear):
-            pieces.append(f"linear part of {inputs}, {weight_bits(piece.weights)} bits")
-        elif isinstance(piece, Stage) and piece.title:
-            pieces.append(piece.title)
-    return ", ".join(pieces)
+    counts = any(stage.GIVES == "counts" for stage in model.stages)
+    inputs = count(model.n_features, "count" if counts else "input")
+    pieces = (piece.in_words(_looked_at(model), inputs) for piece in model.pieces)
+    return ", ".join(filter(None, pieces))

@@ -35,7 +35,6 @@ from tinykernel.compile.targets import Board, Target, board_for, find_target
 from tinykernel.compile.web import as_script, module_facts, web_module
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
-from tinykernel.pieces.frame.spec import Frame
 from tinykernel.pieces.scale.spec import Scale
 
 #: Options of an export that its manifest names, so that `compare` can repeat it.
@@ -201,8 +200,8 @@ def _render_format(
             if f"{path}/".startswith(f"{source}/"):
                 files[place + path[len(source) :]] = data
     if chosen is None:
-        camera, frame, known = None, context["model"].find(Frame), description.get("camera")
-        if frame is not None and known:  # the names that esp_camera has, where it has both
+        camera, frame, known = None, context["model"].stages[0], description.get("camera")
+        if frame.GIVES == "image" and known:  # the names that esp_camera has, where it has both
             pixels = known["formats"].get(frame.pixel_format)
             size = known["sizes"].get(f"{frame.width}x{frame.height}")
             camera = {"format": pixels, "size": size} if pixels and size else None

@@ -22,8 +22,6 @@ from tinykernel.model.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces import tables as literals
 from tinykernel.pieces.catalogue import PARTS, STAGES, code_of
-from tinykernel.pieces.components.spec import Components
-from tinykernel.pieces.levels.spec import Levels
 from tinykernel.pieces.prototypes.spec import Prototypes
 
 _C_TYPES = {
@@ -251,21 +249,19 @@ def _named(model: IntegerModel, name: str) -> dict[str, Any]:
 
 
 def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, Any]:
-    ranges, components = model.ranges()[-1], model.find(Components)
+    ranges = model.ranges()[-1]
     quantized, taken = model.quantized_grid, model.grids()[1]
     threshold = None if model.decision is None else model.decision.novelty_threshold
     answers = model.answers.names if isinstance(model.answers, Values) else model.classes
     names = [literals.string_literal(str(label)) for label in answers]
-    structs = {struct.kind: struct.name for struct in packed.structs}
-    parts = [code_of(part.KIND) for part in model.readout.parts]
+    parts = sorted(model.readout.parts, key=lambda part: part.JOINS)
     column = max(len(definition.name) for definition in packed.definitions) + 1
     return {
         **_named(model, name),
         **{key: getattr(model, key) for key in _OF_MODEL},
         **vars(packed),
         "made": made_of(model),
-        "readout": [next(iter(code.headers)) for code in sorted(parts, key=lambda c: c.joins)],
-        "stages": {stage.KIND: stage for stage in model.stages},
+        "readout": [next(iter(code_of(part.KIND).headers)) for part in parts],
         "grids": model.grids(),
         "kind": model.input.kind if packed.structs else "",
         "first": model.stages[0] if model.stages[0].GIVES == "rows" else None,
@@ -281,8 +277,6 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "quantized_type": f"{quantized.dtype}_t",
         "quantized_low": literals.integer_literal(quantized.low),
         "quantized_high": quantized.high,
-        # The structure of numbers beside a window, where there are any.
-        "beside": structs.get("tk_beside", ""),
         "table_bytes": sum(packed.table_bytes().values()),
         "score_low": ranges.low,
         "score_high": ranges.high,
@@ -290,9 +284,8 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "class_comment": literals.in_comment(listed(names) + "." * (len(names) <= 6)),
         "step": f"{model.answers.unit:.3g}" if isinstance(model.answers, Values) else "",
         "fingerprint": model.fingerprint()[:8],
-        "small_code": components is not None and components.small_code,
-        # The members of the structure of the last kernels.
-        "kernels": {s.kind == "tk_beside": s.members for s in packed.structs}.get(False, {}),
+        "small_code": any(piece.small_code for piece in model.pieces),
+        "members": {struct.name: struct.members for struct in packed.structs},
         "numbers": f", const {name}_input_t *numbers" if model.n_numbers else "",
         "definitions": [
             f"#define {each.name.ljust(column)}{each.value}"
@@ -307,7 +300,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
 def _field_context(model: IntegerModel) -> dict[str, Any]:
     """Return the context of the field header: raw values of levels as tables."""
     ends, channels, top = list[tuple[str, str, NDArray[Any]]](), 1, 0
-    if model.find(Levels) is not None:
+    if not model.takes_quantized:
         scaler, channels = model.raw_scaler, model.input.channels
         top = 2**scaler.bits - 1
         ends = [("low", "float", scaler.offset), ("slope", "float", scaler.multiplier)]

@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.hadamard import useful_threads
-from tinykernel.pieces.beside.spec import Beside
 from tinykernel.pieces.grid import LARGEST, Grid
 from tinykernel.pieces.piece import Part, Stage
 from tinykernel.pieces.record import Record
 from tinykernel.pieces.scale.spec import Scale
-from tinykernel.pieces.spectrum.spec import Spectrum
 
 # Of windows of a stream, where they have nothing more in common.
 _VALUES_AT_ONCE = 1 << 22
@@ -33,14 +31,14 @@ class Chain(Record):
 
     def check_chain(self) -> None:
         """Check that each stage accepts the output of the one before it, and that inputs match."""
-        if sum(isinstance(stage, Scale) for stage in self.stages) != 1:
+        if sum(stage.GIVES == "inputs" for stage in self.stages) != 1:
             raise self.refuse("a chain has one stage scale")
         port = "samples"
         for stage in self.stages:
             if port not in stage.TAKES:
                 raise self.refuse(f"{stage.KIND} takes {' or '.join(stage.TAKES)}, not {port}")
             port = stage.GIVES
-        if sum(isinstance(stage, Beside) for stage in self.stages) > 1:
+        if sum(stage.numbers is not None for stage in self.stages) > 1:
             raise self.refuse("two stages read the numbers")
         for name, grid in self.inputs.items():
             if grid.dtype != self.raw_dtype:
@@ -53,7 +51,7 @@ class Chain(Record):
 
     def find(self, kind: type[_Piece]) -> _Piece | None:
         """Return the first stage, or part of the read-out, of a class; None where there is none."""
-        return next((piece for piece in self.pieces if isinstance(piece, kind)), None)
+        return next((piece for piece in self.pieces if piece.KIND == kind.KIND), None)
 
     @cached_property
     def _grids(self) -> tuple[Grid, ...]:
@@ -69,13 +67,12 @@ class Chain(Record):
     @property
     def delay(self) -> int:
         """Samples of a stream from the last one of a window to its decision."""
-        first = self.stages[0]
-        return first.delay(self.input) if isinstance(first, Spectrum) else 0
+        return self.stages[0].delay(self.input)
 
     @property
     def _entry(self) -> int:
         """Place of the grid of quantized inputs."""
-        return 1 + next(i for i, stage in enumerate(self.stages) if isinstance(stage, Scale))
+        return 1 + next(i for i, stage in enumerate(self.stages) if stage.GIVES == "inputs")
 
     @property
     def takes_quantized(self) -> bool:
@@ -99,9 +96,9 @@ class Chain(Record):
         return {"input": self.input, **beside}
 
     @property
-    def beside(self) -> Beside | None:
-        """The stage of numbers beside a window, where there is one."""
-        return self.find(Beside)
+    def beside(self) -> Any:
+        """The stage of numbers beside a window; None where there is none."""
+        return next((stage for stage in self.stages if stage.numbers is not None), None)
 
     @property
     def n_numbers(self) -> int:
@@ -126,13 +123,14 @@ class Chain(Record):
     @property
     def scaler(self) -> Scale:
         """The stage scale, which every chain has."""
-        return next(stage for stage in self.stages if isinstance(stage, Scale))
+        scale: Scale = self.pieces[self._entry - 1]
+        return scale
 
     @cached_property
     def raw_scaler(self) -> Scale:
         """The scaler of the raw values; before other stages one for all of their type."""
-        scaler = self.stages[0].raw_scaler
-        if isinstance(scaler, Scale):
+        scaler: Scale | None = self.stages[0].raw_scaler
+        if scaler is not None:
             return scaler
         low, span = self.input.low, self.input.high - self.input.low
         shift = max(span.bit_length() - 16, 0)
@@ -176,7 +174,7 @@ class Chain(Record):
         values = named["input"]
         stages, grids = self.stages[first : self._entry], self.grids()[first:]
         for stage, grid in zip(stages, grids, strict=False):
-            if isinstance(stage, Beside):
+            if stage.numbers is not None:
                 values = np.hstack([values, named["numbers"]])
             values = stage.run(values, grid)
         return values

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from tinykernel.model.answers import Labels, Predictions, Values
-from tinykernel.pieces.levels.spec import Levels
 from tinykernel.pieces.piece import proved
 from tinykernel.pieces.proof import Range
 from tinykernel.pieces.record import contents
@@ -126,8 +125,7 @@ class IntegerModel(Predictions):
         if self.hop % step:
             raise self.refuse(f"hop is not a multiple of the {step} samples of a row of levels")
         for stage, grid in zip(self.stages, self.grids(), strict=False):
-            if isinstance(stage, Levels) and grid.rows % stage.average:
-                raise self.refuse("the rows of a window are not a multiple of the averaging")
+            stage.check_stream(grid)
 
     def _check_decision(self) -> None:
         """Check that a classifier decides, with one threshold, or one per class."""
@@ -135,7 +133,7 @@ class IntegerModel(Predictions):
             return
         if isinstance(self.answers, Values):
             raise self.refuse("a regressor predicts values and decides nothing")
-        if any(part.KIND == "prototypes" for part in self.readout.parts):
+        if self.is_one_class:
             raise self.refuse("a model of one class has no decision part")
         if self.decision.thresholds.size not in (1, self.n_classes):
             raise self.refuse(
@@ -201,8 +199,8 @@ class IntegerModel(Predictions):
 
     @property
     def is_one_class(self) -> bool:
-        """Whether it separates known from unknown rows, by prototypes alone."""
-        return any(part.KIND == "prototypes" for part in self.readout.parts)
+        """Whether it separates known from unknown rows."""
+        return any(part.ONE_CLASS for part in self.readout.parts)
 
     @cached_property
     def _fingerprint(self) -> str:

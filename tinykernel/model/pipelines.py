@@ -105,17 +105,16 @@ def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
     lines = [_Line(i) for i in range(n)]
     for name, step in pipeline.steps[:-1]:
         lines = columns_behind(f"pipeline: the step {name!r}", step, lines, _scaled)
-    if not model.input.is_table:
-        raise ConvertError("pipeline: a model of signals or images takes raw values only")
+    if not model.takes_quantized:
+        raise ConvertError("pipeline: a model of signals, images or levels takes raw values only")
     if not lines:
         raise ConvertError("pipeline: its steps leave no column")
     columns, selected = None, [line.source for line in lines]
     if names is not None or selected != list(range(n)):
         known = [f"x{i}" for i in range(n)] if names is None else list(map(str, names))
         columns = tuple(known[i] for i in selected)
-    scale, *others = model.stages
-    assert isinstance(scale, Scale)
-    return replace(model, stages=(_folded(scale, lines), *others), feature_names=columns)
+    stages = _folded(model.scaler, lines), *model.stages[1:]
+    return replace(model, stages=stages, feature_names=columns)
 
 
 def columns_behind(

@@ -91,8 +91,8 @@ class Code:
     proof: Callable[[Any, Place], Proof] | None = None
     # The least and the most that a part adds as its tables allow it, where that is another.
     reach: Callable[[Any, Place], tuple[Any, Any]] | None = None
-    # Whether the sums of a part may be added to those of another one, whose header comes first.
-    joins: bool = False
+    # What changes the size of its code beside its kind, from the macros of a model.
+    properties: Callable[[Any, Mapping[str, str]], dict[str, float]] | None = None
 
     def work_of(self, piece: Any, grid: Grid, facts: Facts) -> Work:
         """Return the work of a stage or part in one inference."""

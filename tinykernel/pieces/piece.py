@@ -24,6 +24,9 @@ class Piece(Record, ABC):
     #: The word for it, the same in the names of its files and in errors.
     KIND: ClassVar[str]
 
+    #: Whether a model is named after it.
+    NAMES: ClassVar[bool] = False
+
     def __init_subclass__(cls) -> None:
         """List the fields; errors name the kind."""
         super().__init_subclass__()
@@ -32,6 +35,15 @@ class Piece(Record, ABC):
     @abstractmethod
     def ranges(self, grid: Grid) -> tuple[Range, ...]:
         """Return the proved bound of every intermediate value, over every possible input."""
+
+    @property
+    def small_code(self) -> bool:
+        """Whether the firmware has little code for it rather than few instructions."""
+        return False
+
+    def in_words(self, taken: str, inputs: str) -> str:
+        """Describe it, with what a model takes and its inputs; empty if others say enough."""
+        return ""
 
     @property
     def firmware_order(self) -> NDArray[np.int64] | None:
@@ -88,6 +100,22 @@ class Stage(Piece):
         """Name for people; empty where other stages say enough."""
         return ""
 
+    def in_words(self, taken: str, inputs: str) -> str:
+        """Return the title."""
+        return self.title
+
+    @property
+    def numbers(self) -> Grid | None:
+        """The second input of a model, if it reads that."""
+        return None
+
+    def check_stream(self, grid: Grid) -> None:
+        """Refuse a grid of which a stream cannot make windows; TinykernelError."""
+
+    def delay(self, grid: Grid) -> int:
+        """Return the samples of a stream from the last one of a window to what it gives."""
+        return 0
+
     @property
     def raw_scaler(self) -> Any:
         """The `Scale` of the values that it takes, where it has one."""
@@ -122,6 +150,10 @@ class Part(Piece):
     READS: ClassVar[str]
     #: The input of which the offset is the score.
     ZERO: ClassVar[str] = "inputs that are all 0"
+    #: Whether its sums may be added to those of another part, whose header comes first.
+    JOINS: ClassVar[bool] = False
+    #: Whether it makes a model of one class, as the only part.
+    ONE_CLASS: ClassVar[bool] = False
 
     @abstractmethod
     def check_grid(self, grid: Grid, n_outputs: int) -> None:

@@ -27,10 +27,11 @@ class Readout(Record):
         kinds = [part.KIND for part in self.parts]
         if not kinds or len(set(kinds)) != len(kinds):
             raise self.refuse("a read-out has one part or more, each of another kind")
-        if "prototypes" in kinds and len(kinds) > 1:
-            raise self.refuse("prototypes go with no components and no linear part")
-        if "trees" in kinds and "ternary" in kinds:
-            raise self.refuse("trees go with a linear part, and with no components")
+        if len(kinds) > 1 and any(part.ONE_CLASS for part in self.parts):
+            raise self.refuse(f"{' and '.join(kinds)} do not go together; one stands alone")
+        main = [part.KIND for part in self.parts if not part.JOINS]
+        if len(main) > 1:
+            raise self.refuse(f"{' and '.join(main)} do not go together; take one of them")
 
     def check_grids(self, grids: Mapping[str, Grid], n_outputs: int) -> None:
         """Refuse the grids of a chain, by kind of stage, that do not fit."""

@@ -19,9 +19,7 @@ from tinykernel.compile.plan import pack
 from tinykernel.compile.targets import TARGETS, Target, find_target
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.catalogue import code_of
-from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.packing import Facts
-from tinykernel.pieces.separable.spec import Separable
 from tinykernel.pieces.trees.spec import Trees
 from tinykernel.run.footprint import FLASH_PARTS, Footprint, flash_parts
 
@@ -65,8 +63,6 @@ def work_of(model: IntegerModel) -> dict[str, dict[str, float]]:
         model.n_outputs,
     )
     work: dict[str, dict[str, float]] = {"other": {"call": 1.0}, "scores": {}}
-    if not model.is_one_class and model.find(Trees) is None:
-        work["scores"]["outputs"] = float(model.n_outputs)
     grids = (*model.grids()[:-1], *[model.quantized_grid] * len(model.readout.parts))
     for piece, grid in zip((*model.stages, *model.readout.parts), grids, strict=True):
         for name, pieces in code_of(piece.KIND).work_of(piece, grid, facts).items():
@@ -108,8 +104,8 @@ def steps_within(model: IntegerModel, target: str | Target, most: float) -> int:
 def stream_load(model: IntegerModel, target: str | Target, rate: float) -> float:
     """Estimate the share of a target's default board that a stream takes, at `rate` samples a s."""
     row, a_second = find_target(target), rate / model.hop
-    separable = model.find(Separable)
-    images = separable is not None and separable.row_strides is None
+    streams = any(stage.streams for stage in model.stages)
+    images = not streams and any(grid.kind == "image" for grid in model.grids())
     total = 0.0
     for stage, pieces in work_of(model).items():
         # A decision computes layers of an image again; a stream computes all else once.
@@ -190,45 +186,10 @@ def code_properties(model: IntegerModel) -> dict[str, float]:
         "prototypes of a decision": model.decision is not None and "TK_PROTOTYPES" in value,
         "events": model.events is not None,
     }
-    separable = model.find(Separable)
-    if separable is not None:
-        counts["separable of mixed layers"] = all(form[0] for form in separable.block_forms)
-        counts["separable with forms"] = separable.forms is not None
-        counts["separable with patches"] = any(layer.pool != (1, 1) for layer in separable.layers)
-        counts["separable, flat"] = separable.flat
-        counts["separable with a border"] = separable.border > 0
-        counts["separable of one channel"] = separable.given == 1
-        counts["separable in a stream"] = separable.row_strides is not None
-        counts["separable with events"] = model.events is not None
-    components = model.find(Components)
-    if components is not None:
-        counts |= _component_properties(components, value)
+    for piece in model.pieces:
+        properties = code_of(piece.KIND).properties
+        counts |= {} if properties is None else properties(piece, value)
     return {name: float(count) for name, count in counts.items() if count}
-
-
-def _component_properties(components: Components, value: dict[str, str]) -> dict[str, float]:
-    """List what changes the code of components; loops of fast transforms are unrolled."""
-    stages, second = components.log2_dimension, sum(components.halve_second)
-    counts: dict[str, float] = {
-        f"permutation {components.permutation.kind}": 1,
-        "one block": value["TK_BLOCKS"] == "1u",
-        "one scale a block": "TK_SCALE(block)" in value,
-        "one width": "TK_WIDTH" in value,
-        "one plane": value["TK_PLANES"] == "1",
-        "packed weights": value["TK_PLANES"] == "8",
-        "windows in four bits": "TK_WINDOW_BITS" in value,
-        "bitmap of kept rows": value["TK_KEPT"] == "1",
-        "blocks counted together": value["TK_BITS_WORDS"] != "0u",
-        "few values": stages < 8,
-    }
-    if components.small_code:
-        return counts | {"small code": 1}
-    return counts | {
-        f"transform of 2^{min(max(stages, 5), 11)}": 1,
-        "further stages": max(0, stages - 11),
-        "halving stages": sum(components.halve_first) + second,
-        "all stages halve first": all(components.halve_first),
-    }
 
 
 def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:

@@ -14,6 +14,7 @@
 * **Diagonal**: int8, four bits if its kind is 'int4', or one bit a row if it holds signs.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -305,6 +306,7 @@ def _work(stage: Components, grid: Grid, facts: Facts) -> Work:
     scores = {
         f"words, {macros['TK_PLANES']} planes": n_words,
         "blocks and outputs": float(blocks * facts.n_outputs),
+        "outputs": float(facts.n_outputs),
     }
     return {"scale": {"values": d}, "transform": transform, "windows": windows, "scores": scores}
 
@@ -359,4 +361,31 @@ _HEADERS = {
     "tk_windows_dsp.h": "windows",
     "tk_windows_portable.h": "windows",
 }
-CODE = Code(_HEADERS, pack, _work, _proof)
+
+
+def _properties(stage: Components, value: Mapping[str, str]) -> dict[str, float]:
+    """List what changes the code; loops of fast transforms are unrolled."""
+    stages, second = stage.log2_dimension, sum(stage.halve_second)
+    counts: dict[str, float] = {
+        f"permutation {stage.permutation.kind}": 1,
+        "one block": value["TK_BLOCKS"] == "1u",
+        "one scale a block": "TK_SCALE(block)" in value,
+        "one width": "TK_WIDTH" in value,
+        "one plane": value["TK_PLANES"] == "1",
+        "packed weights": value["TK_PLANES"] == "8",
+        "windows in four bits": "TK_WINDOW_BITS" in value,
+        "bitmap of kept rows": value["TK_KEPT"] == "1",
+        "blocks counted together": value["TK_BITS_WORDS"] != "0u",
+        "few values": stages < 8,
+    }
+    if stage.small_code:
+        return counts | {"small code": 1}
+    return counts | {
+        f"transform of 2^{min(max(stages, 5), 11)}": 1,
+        "further stages": max(0, stages - 11),
+        "halving stages": sum(stage.halve_first) + second,
+        "all stages halve first": all(stage.halve_first),
+    }
+
+
+CODE = Code(_HEADERS, pack, _work, _proof, properties=_properties)

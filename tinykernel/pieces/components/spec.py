@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.hadamard import padded_dimension, run_on_rows, useful_threads
+from tinykernel.base.text import count
 from tinykernel.pieces import reference
 from tinykernel.pieces.fastfood import LARGEST, SHIFTS, Permutation
 from tinykernel.pieces.grid import Grid
@@ -84,6 +85,7 @@ class Components(Stage):
     KIND = "components"
     TAKES = ("inputs",)
     GIVES = "components"
+    NAMES = True
 
     # diagonal of B: +-1, and 0 exactly for the constant values; (n,)
     sign: NDArray[np.int8] = field(metadata=limits(-1, 1))
@@ -157,6 +159,10 @@ class Components(Stage):
     def n_components(self) -> int:
         """Number of kept rows p, the length of z."""
         return int(np.count_nonzero(self.row_kept))
+
+    def in_words(self, taken: str, inputs: str) -> str:
+        code = " in small code" if self.small_code else ""
+        return f"{count(self.n_components, 'component')} of {inputs}{code}"
 
     @property
     def negative(self) -> NDArray[np.bool_]:

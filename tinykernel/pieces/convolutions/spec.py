@@ -46,6 +46,7 @@ class Convolutions(Stage):
     KIND = "convolutions"
     TAKES = ("levels",)
     GIVES = "maps"
+    NAMES = True
 
     # the firmware stores -8..7 in 4 bits
     weights: NDArray[np.int8] = field(metadata=limits(-127, 127, "layers", "channels", 3, 3))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.compiled import njit
 from tinykernel.base.hadamard import run_on_rows, useful_threads
+from tinykernel.base.text import count
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.piece import Stage, dot_ends, proved
 from tinykernel.pieces.proof import Range
@@ -51,6 +52,7 @@ class Kernels(Stage):
     KIND = "kernels"
     TAKES = ("levels",)
     GIVES = "counts"
+    NAMES = True
 
     # three 2 and six -1 (MiniRocket's), nine 1, or a 1 for the newest sample alone
     taps: NDArray[np.int8] = field(metadata=limits(None, None, "kernels", 9, 1))
@@ -80,6 +82,9 @@ class Kernels(Stage):
     def n_kernels(self) -> int:
         """Number of kernels."""
         return int(self.taps.shape[0])
+
+    def in_words(self, taken: str, inputs: str) -> str:
+        return f"{count(self.n_kernels, 'kernel')} on {taken}"
 
     @property
     def firmware_order(self) -> NDArray[np.int64]:

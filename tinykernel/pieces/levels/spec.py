@@ -66,6 +66,10 @@ class Levels(Stage):
     def step(self) -> int:
         return self.average
 
+    def check_stream(self, grid: Grid) -> None:
+        if grid.rows % self.average:
+            raise self.refuse("the rows of a window are not a multiple of the averaging")
+
     @property
     def raw_scaler(self) -> Scale:
         return self.scaler

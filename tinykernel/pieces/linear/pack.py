@@ -22,7 +22,10 @@ def pack(part: Linear, place: Place) -> Packed:
 
 def _work(part: Linear, grid: Grid, facts: Facts) -> Work:
     pieces = f"weights of {weight_bits(part.weights)} bits"
-    return {"scores": {pieces: float(grid.size * facts.n_outputs)}}
+    counts = {pieces: float(grid.size * facts.n_outputs)}
+    if "TK_TREES" not in facts.macros:  # these have a price of sums of their own
+        counts["outputs"] = float(facts.n_outputs)
+    return {"scores": counts}
 
 
-CODE = Code({"tk_linear.h": "scores"}, pack, _work, joins=True)
+CODE = Code({"tk_linear.h": "scores"}, pack, _work)

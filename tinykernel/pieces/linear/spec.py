@@ -13,6 +13,7 @@ from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.piece import Part, dot_ends
 from tinykernel.pieces.proof import Range, range_of
 from tinykernel.pieces.record import Matrix, limits
+from tinykernel.pieces.tables import weight_bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,7 @@ class Linear(Part):
 
     KIND = "linear"
     READS = "scale"
+    JOINS = True
 
     # 0 for constant values
     weights: Matrix[np.int8] = field(metadata=limits(-127, 127, "outputs", None))
@@ -45,6 +47,9 @@ class Linear(Part):
 
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
         return np.asarray(reference.dots(values, self.weights) * self.multiplier)
+
+    def in_words(self, taken: str, inputs: str) -> str:
+        return f"linear part of {inputs}, {weight_bits(self.weights)} bits"
 
     def reordered(self, order: NDArray[np.int64]) -> Linear:
         return replace(self, weights=self.weights[:, order])

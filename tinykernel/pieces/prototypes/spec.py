@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import RangeError
+from tinykernel.base.text import count
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.piece import Part
 from tinykernel.pieces.proof import Range, range_of
@@ -72,6 +73,8 @@ class Prototypes(Part):
 
     KIND = "prototypes"
     READS = "scale"
+    NAMES = True
+    ONE_CLASS = True
     ZERO = "an input that is a prototype"
 
     levels: Matrix[np.int8] = field(metadata=limits(-8, 7))  # known rows, (k, n)
@@ -86,6 +89,9 @@ class Prototypes(Part):
 
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
         return distances(values, self.levels)[:, np.newaxis]
+
+    def in_words(self, taken: str, inputs: str) -> str:
+        return f"{count(len(self.levels), 'prototype')} of {inputs}"
 
     def reordered(self, order: NDArray[np.int64]) -> Prototypes:
         return replace(self, levels=self.levels[:, order])

@@ -1,5 +1,6 @@
 """Storage of convolutions of images: weights of 8 and of 4 bits, and a word per unit."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,21 @@ def _units(layers: list[Layer]) -> NDArray[np.uint32]:
     return (np.concatenate(packed) & 0xFFFFFFFF).astype(np.uint32)
 
 
+def _properties(stage: Separable, value: Mapping[str, str]) -> dict[str, float]:
+    """List what changes the code."""
+    return {
+        "separable of mixed layers": all(form[0] for form in stage.block_forms),
+        "separable with forms": stage.forms is not None,
+        "separable with patches": any(layer.pool != (1, 1) for layer in stage.layers),
+        "separable, flat": stage.flat,
+        "separable with a border": stage.border > 0,
+        "separable of one channel": stage.given == 1,
+        "separable in a stream": stage.streams,
+        "separable with events": "TK_EVENT_SHIFT" in value,
+    }
+
+
 _HEADERS = {
     f"tk_separable{part}.h": "local" for part in ("", "_rows", "_layers", "_pooling", "_products")
 }
-CODE = Code(_HEADERS, pack)
+CODE = Code(_HEADERS, pack, properties=_properties)

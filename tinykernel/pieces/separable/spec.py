@@ -69,6 +69,7 @@ class Separable(Stage):
     KIND = "separable"
     TAKES = ("levels",)
     GIVES = "units"
+    NAMES = True
 
     # outputs of each block
     channels: NDArray[np.uint16] = field(metadata=limits(1, MOST_CHANNELS, "blocks"))

@@ -88,6 +88,7 @@ class Spectrum(Stage):
     KIND = "spectrum"
     TAKES = ("samples",)
     GIVES = "rows"
+    NAMES = True
     SHARES = True
 
     length: int  # of `LENGTHS`

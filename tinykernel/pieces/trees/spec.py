@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.compiled import njit
+from tinykernel.base.text import count
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.piece import Part
 from tinykernel.pieces.proof import Range, range_of
@@ -73,6 +74,7 @@ class Trees(Part):
 
     KIND = "trees"
     READS = "scale"
+    NAMES = True
 
     # 1 to 65536 thresholds
     feature: NDArray[np.uint16] = field(metadata=limits(None, None, "thresholds"))
@@ -136,6 +138,9 @@ class Trees(Part):
             raise self.refuse("trees name an input or an output that is not there")
         if grid.constant and np.isin(self.feature, sorted(grid.constant)).any():
             raise self.refuse("trees have a threshold of a constant feature")
+
+    def in_words(self, taken: str, inputs: str) -> str:
+        return f"{count(self.size.size, 'tree')} of {self.leaves.size} leaves, {inputs}"
 
     @property
     def bits(self) -> int:
