@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-compile --p
 # uv takes a tenth of the time of pip, which stands in for it.
 install = if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install --quiet --python $(BIN)/python $(1) && exit; \
 	  echo 'uv could not install it, so pip does'; fi; $(PIP) $(1)
-C_FILES := $(sort $(shell find firmware benchmarks tests/programs -name '*.[ch]'))
+C_FILES := $(sort $(shell find firmware tinykernel/pieces benchmarks tests/programs -name '*.[ch]'))
 BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help

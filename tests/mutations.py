@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 _C = "firmware/tinykernel/src"
+_PIECES = "tinykernel/pieces"
 _DECIDE = "tests/firmware/test_decisions.py"
 
 
@@ -36,40 +37,80 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     # Shifts, bounds and signs of the firmware.
-    Mutation(f"{_C}/tk_trees.h", "value > tk_tree_thr", "value >= tk_tree_thr", _kinds("trees")),
-    Mutation(f"{_C}/tk_trees.h", "(int32_t)1 << tree[1]", "(int32_t)2 << tree[1]", _kinds("trees")),
-    Mutation(f"{_C}/tk_linear.h", "word << 2 * TK", "word << 1 * TK", _kinds("linear")),
-    Mutation(f"{_C}/tk_kernels_signal.h", "least - taken)", "least - taken - 1)", _kinds("signal")),
     Mutation(
-        f"{_C}/tk_kernels_signal.h",
+        f"{_PIECES}/trees/tk_trees.h",
+        "value > tk_tree_thr",
+        "value >= tk_tree_thr",
+        _kinds("trees"),
+    ),
+    Mutation(
+        f"{_PIECES}/trees/tk_trees.h",
+        "(int32_t)1 << tree[1]",
+        "(int32_t)2 << tree[1]",
+        _kinds("trees"),
+    ),
+    Mutation(f"{_PIECES}/linear/tk_linear.h", "word << 2 * TK", "word << 1 * TK", _kinds("linear")),
+    Mutation(
+        f"{_PIECES}/kernels/tk_kernels_signal.h",
+        "least - taken)",
+        "least - taken - 1)",
+        _kinds("signal"),
+    ),
+    Mutation(
+        f"{_PIECES}/kernels/tk_kernels_signal.h",
         "(*count - place[-1])",
         "(*count + place[-1])",
         _kinds("signal"),
     ),
     Mutation(
-        f"{_C}/tk_levels.h", "(16u + levels->shift)", "(15u + levels->shift)", _kinds("signal")
+        f"{_PIECES}/levels/tk_levels.h",
+        "(16u + levels->shift)",
+        "(15u + levels->shift)",
+        _kinds("signal"),
     ),
-    Mutation(f"{_C}/tk_offset.h", "sample[c] - means[c]", "sample[c] + means[c]", _kinds("offset")),
-    Mutation(f"{_C}/tk_spectrum.h", "b[0] = x - real", "b[0] = real - x", _kinds("spectrum")),
     Mutation(
-        f"{_C}/tk_separable_products.h",
+        f"{_PIECES}/offset/tk_offset.h",
+        "sample[c] - means[c]",
+        "sample[c] + means[c]",
+        _kinds("offset"),
+    ),
+    Mutation(
+        f"{_PIECES}/spectrum/tk_spectrum.h",
+        "b[0] = x - real",
+        "b[0] = real - x",
+        _kinds("spectrum"),
+    ),
+    Mutation(
+        f"{_PIECES}/separable/tk_separable_products.h",
         "(int32_t)unit >> 12",
         "(int32_t)unit >> 13",
         _kinds("separable"),
     ),
-    Mutation(f"{_C}/tk_convolutions.h", "4u * l & 15u", "4u * l & 7u", _kinds("convolutions")),
     Mutation(
-        f"{_C}/tk_dense.h",
+        f"{_PIECES}/convolutions/tk_convolutions.h",
+        "4u * l & 15u",
+        "4u * l & 7u",
+        _kinds("convolutions"),
+    ),
+    Mutation(
+        f"{_PIECES}/dense/tk_dense.h",
         "(int32_t)word >> (32u",
         "(int32_t)(word) << 1 >> (32u",
         _kinds("convolutions"),
     ),
-    Mutation(f"{_C}/tk_beside.h", "* k->factor) >> 8", "* k->factor) >> 7", _kinds("signal")),
-    Mutation(f"{_C}/tk_prototypes.h", "* 16 + 8", "* 16 + 7", _kinds("one")),
+    Mutation(
+        f"{_PIECES}/beside/tk_beside.h", "* k->factor) >> 8", "* k->factor) >> 7", _kinds("signal")
+    ),
+    Mutation(f"{_PIECES}/prototypes/tk_prototypes.h", "* 16 + 8", "* 16 + 7", _kinds("one")),
     Mutation(
         f"{_C}/tk_decide.h", "*margin < TK_THRESHOLD", "*margin <= TK_THRESHOLD", _kinds("table")
     ),
-    Mutation(f"{_C}/tk_frame.h", "second << 8 | first;", "first << 8 | second;", _kinds("frame")),
+    Mutation(
+        f"{_PIECES}/frame/tk_frame.h",
+        "second << 8 | first;",
+        "first << 8 | second;",
+        _kinds("frame"),
+    ),
     # Templates of what is generated.
     Mutation("templates/model/model.h.j2", "_REFUSED (-1)", "_REFUSED (-2)", _DECIDE),
     Mutation("templates/model/selftest.c.j2", "value /= 10u", "value /= 16u", _DECIDE),

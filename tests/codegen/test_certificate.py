@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.cli.tools import succeeded
+from tests.firmware.compiling import put_runtime
 from tests.firmware.local_models import ALL
 from tests.fuzz.proofs import load_checker
 from tests.random_models import one_class, random_model, with_linear
@@ -45,7 +45,7 @@ class Checker:
 
     def __init__(self, module: ModuleType, folder: Path) -> None:
         self.module, self.folder = module, folder
-        shutil.copytree(ROOT / "firmware" / "tinykernel" / "src", folder, dirs_exist_ok=True)
+        put_runtime(folder)
 
     def accept(self, export: Export) -> None:
         """Check a proof, which raises SystemExit where it is refused."""

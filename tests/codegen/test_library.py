@@ -24,6 +24,7 @@ from tests.spectra import spectral_model
 from tinykernel.base import files as resources
 from tinykernel.base.errors import OptionError
 from tinykernel.compile.projects import export, exported_files, formats
+from tinykernel.compile.sources import runtime_files
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.frame.spec import Frame
 from tinykernel.run.link import results_of
@@ -86,7 +87,7 @@ def ctest(build: Path) -> str:
 def test_model_and_runtime_lie_in_one_place(library: Path) -> None:
     """A user adds one folder of sources, and deletes nothing: no test, no header without a use."""
     sources = {path.name for path in (library / "src").iterdir()}
-    runtime = {path.name for path in (resources.folder("firmware") / "tinykernel/src").iterdir()}
+    runtime = {Path(path).name for path in runtime_files()}
     headers = sources - {"gesture.h", "gesture.c", "gesture_field.h"}
     assert headers < runtime
     assert {"tk_predict.h", "tk_windows.h"} <= headers

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from tests.sessions import ROOT
-from tinykernel.compile.sources import render_sources
+from tinykernel.compile.sources import render_sources, runtime_files
 from tinykernel.model.integer import IntegerModel
 from tinykernel.run.program import write_sources
 
@@ -31,6 +31,12 @@ def run_compiler(
     output = ["-c", "-o", str(folder / "object.o")] if to_object else []
     words = [*command, *headers, *output, str(folder / "src" / source)]
     return subprocess.run(words, capture_output=True, text=True)
+
+
+def put_runtime(folder: Path) -> None:
+    """Put the headers of the runtime into a folder."""
+    for path, data in runtime_files().items():
+        (folder / Path(path).name).write_bytes(data)
 
 
 def program(name: str) -> str:

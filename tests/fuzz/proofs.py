@@ -6,7 +6,6 @@ import importlib.util
 import io
 import json
 import re
-import shutil
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.firmware.compiling import put_runtime
 from tests.firmware.local_models import CONVOLUTIONS, LINEAR, OFFSETS, SIGNALS, SPECTRA
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.mutate import mutate_bytes, mutate_json
@@ -99,8 +99,7 @@ def mutated_text(text: str, rng: np.random.Generator) -> str:
 
 def compiled(source: Path) -> dict[str, str] | None:
     """Return macros, digests of tables and structures as a compiler reads them, if it does."""
-    runtime = ROOT / "firmware" / "tinykernel" / "src"
-    command = ["gcc", "-std=c99", "-E", "-P", "-dD", f"-I{runtime}", str(source)]
+    command = ["gcc", "-std=c99", "-E", "-P", "-dD", str(source)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         return None
@@ -120,7 +119,7 @@ def run(batch: Batch, size: int) -> None:
     checker = load_checker()
     seeds = [(json.loads(certificate(model)), render_sources(model, "m")) for model in models()]
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / "firmware/tinykernel/src", folder, dirs_exist_ok=True)
+        put_runtime(Path(folder))
         for index in range(size):
             rng = np.random.default_rng((batch.seed, index))
             proof, files = seeds[rng.integers(len(seeds))]

@@ -1,7 +1,6 @@
 """The short variant of ``make fuzz``, and files that once went wrong."""
 
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.firmware.compiling import put_runtime
 from tests.fuzz import foreign, guided, promises, proofs
 from tests.fuzz.__main__ import FULL, tasks
 from tests.fuzz.batch import ROOT, Batch
@@ -82,7 +82,7 @@ def test_the_program_that_the_compiler_reads_has_all_structures(require_tool, tm
     """C without damage is the same to compiler and checker; structures are part of it."""
     require_tool("gcc")
     checker, source, structures = proofs.load_checker(), tmp_path / "m.c", set()
-    shutil.copytree(ROOT / "firmware/tinykernel/src", tmp_path, dirs_exist_ok=True)
+    put_runtime(tmp_path)
     for model in proofs.models():
         files = render_sources(model, "m")
         (tmp_path / "m.h").write_bytes(files["include/m.h"])

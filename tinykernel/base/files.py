@@ -262,11 +262,11 @@ def folder(name: str) -> Path:
 
 @functools.cache
 def templates() -> jinja2.Environment:
-    """Return the environment that renders the templates; one a process, as it caches them."""
+    """Return the environment that renders templates, also of pieces; one a process: it caches."""
     import jinja2
 
     engine = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder("templates")),
+        loader=jinja2.FileSystemLoader([folder("templates"), _PACKAGE]),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -21,7 +21,7 @@ from tinykernel.model.answers import Decision, Events, Labels, Values, margins
 from tinykernel.model.counters import COUNTERS_MAGIC, counters_bytes
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces import tables as literals
-from tinykernel.pieces.catalogue import PARTS, STAGES, code_of
+from tinykernel.pieces.catalogue import FOLDERS, PARTS, STAGES, code_of
 from tinykernel.pieces.prototypes.spec import Prototypes
 
 _C_TYPES = {
@@ -46,10 +46,10 @@ _SPDX = b"/* SPDX-License-Identifier: Apache-2.0 */\n"
 def runtime_files() -> dict[str, bytes]:
     """Return the C runtime, the same for every model: content by path below ``lib/tinykernel``."""
     root = folder("firmware") / "tinykernel"
-    files = sorted(path for path in root.rglob("*") if path.is_file())
-    return {
-        f"lib/tinykernel/{path.relative_to(root).as_posix()}": path.read_bytes() for path in files
-    }
+    files = {path.relative_to(root).as_posix(): path for path in root.rglob("*") if path.is_file()}
+    for piece in FOLDERS.values():
+        files |= {f"src/{path.name}": path for path in piece.glob("*.h")}
+    return {f"lib/tinykernel/{name}": files[name].read_bytes() for name in sorted(files)}
 
 
 def render_sources(

@@ -178,10 +178,16 @@ class Struct:
         return ", ".join(self.members.values())
 
 
+def _headers(pattern: str) -> list[Path]:
+    """Return the headers of the runtime of a name: of the pieces, and those that all share."""
+    shared = folder("firmware") / "tinykernel" / "src"
+    return [*Path(__file__).parent.glob(f"*/{pattern}"), *shared.glob(pattern)]
+
+
 @functools.cache
 def declared_members(kind: str) -> tuple[str, ...]:
     """Return the members of a structure of the runtime, in the order of its header."""
-    for header in (folder("firmware") / "tinykernel" / "src").glob("tk_*.h"):
+    for header in _headers("*.h"):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="ascii"), flags=re.S)
         body = re.search(rf"^struct {kind} \{{(.*?)^\}};", text, re.M | re.S)
         if body:
@@ -192,7 +198,8 @@ def declared_members(kind: str) -> tuple[str, ...]:
 @functools.cache
 def declared_number(header: str, macro: str) -> int:
     """Return a number that a header of the runtime defines."""
-    text = (folder("firmware") / "tinykernel" / "src" / header).read_text(encoding="ascii")
+    (path,) = _headers(header)
+    text = path.read_text(encoding="ascii")
     match = re.search(rf"^#define {macro} (\d+)u$", text, re.M)
     assert match, f"{header} does not define {macro}"
     return int(match[1])
