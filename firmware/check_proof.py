@@ -16,8 +16,8 @@ import sys
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # python -I leaves it out
-from proof_bounds import INT32, STAGES, need, outputs, stages, witnessed
-from proof_memory import memory
+from proof_pieces import PARTS, STAGES, machines, memory, outputs, readout, stages
+from proof_tools import INT32, need
 
 NUMBER = r"(?:-?(?:0x[0-9a-f]+|0|[1-9]\d*)u?|\(-2147483647 - 1\))"
 VALUE = rf"(?:{NUMBER}|-?\d[\d.]*(?:e[+-]\d+)?f|tk_\w+\[(?:i|block)\])"
@@ -36,7 +36,7 @@ FILE = (
     r"typedef int(?P<bits>8|16|32)_t TK_ALIAS tk_quantized_t;\s*"
     rf"(?:{MACRO})+(?:{TABLE})+"
     rf'(?:(?P<headers>(?:#include "tk_\w+\.h"\s*)+)(?:{STRUCT})+[^#]*)?'
-    r'(?P<readout>(?:#include "tk_(?:ternary|trees|prototypes|linear)\.h"\s*)+)'
+    rf'(?P<readout>(?:#include "(?:{"|".join(part.HEADER for part in PARTS)})"\s*)+)'
     r'#include "tk_(?:predict|decide)\.h"\s*#include "tk_check\.h"[^#]*'
 )
 
@@ -148,12 +148,10 @@ class Source:
         self.most_count = np.iinfo(source["raw"] or "uint8").max
         self.seen, self.table, self.kind = dict(self.text), {}, {}
         headers = re.findall(r'"(tk_\w+\.h)"', source["headers"] or "")
-        of_structs = [(f"{STAGES[kind][0]}.h", kind, body) for kind, _, body in structs]
+        of_structs = [(STAGES[kind].HEADER, kind, body) for kind, _, body in structs]
         need(headers == [*dict.fromkeys(row[0] for row in of_structs)], "headers of other stages")
-        parts = {"ternary": "BLOCKS", "trees": "TREES", "prototypes": "ONE_CLASS"}
-        parts |= {"linear": "LINEAR_BITS"}
-        readout = re.findall(r"tk_(\w+)\.h", source["readout"])
-        need(readout == [part for part in parts if self(parts[part])], "headers of other parts")
+        headers = re.findall(r'"(tk_\w+\.h)"', source["readout"])
+        need(headers == [part.HEADER for part in readout(self)], "headers of other parts")
         self.chain = [
             (kind, members(path.with_name(header), kind, body)) for header, kind, body in of_structs
         ]
@@ -191,28 +189,6 @@ class Source:
         codes = (self.table[name][:, None] >> np.array(places) & (1 << bits) - 1).ravel()
         return 1 - 2 * codes if bits == 1 else (codes ^ 1 << bits - 1) - (1 << bits - 1)
 
-    def schedule(self, name):
-        return [self(name) >> k & 1 for k in range(self("LOG2_DIMENSION"))]
-
-    def sign(self):
-        places, n = [(15, 31)[j % 2] - j // 2 for j in range(32)], self("FEATURES")
-        sign = self.fields("tk_signs", places, 1)[:n] if self("SIGNS") else np.ones(n, int)
-        return sign * (self.fields("tk_constants", places, 1)[:n] > 0 if self("CONSTANTS") else 1)
-
-    def gather(self):
-        d, index = 1 << self("LOG2_DIMENSION"), [0]
-        while len(index) < d:
-            index.append((index[-1] * self("ORBIT_MULTIPLIER") + self("ORBIT_INCREMENT")) % d)
-        permutation = np.array(index) if self("PERMUTATION") else np.arange(d)
-        need(np.array_equal(np.sort(permutation), np.arange(d)), "the permutation is none")
-        return permutation
-
-    def diagonal(self):
-        bits, d = self("DIAGONAL_BITS"), 1 << self("LOG2_DIMENSION")
-        pairs = [(32 - bits, 16 - bits)[j % 2] - bits * (j // 2) for j in range(32 // bits)]
-        factors = self.fields("tk_diagonal", [0, 8, 16, 24] if bits == 8 else pairs, bits)
-        return factors.reshape(self("BLOCKS"), d)
-
 
 def check(proof_path, path):
     proof = json.loads(contents(proof_path))
@@ -234,7 +210,8 @@ def check(proof_path, path):
     half = 1 << c("INPUT_BITS") - 1
     bounds = [*stages(c)] if c("STAGES") else []
     bounds.append(("quantized input", -half, half - 1, (-half, half - 1)))
-    bounds += witnessed(c, proof["witnesses"]) if c("BLOCKS") else []
+    for piece in machines(c):
+        bounds += piece.witnessed(c, proof["witnesses"])
     bounds += [(*bound, INT32) for bound in outputs(c)]
     names = [bound[0] for bound in bounds]
     need([b["stage"] for b in proof["bounds"]] == names, "stages are missing")

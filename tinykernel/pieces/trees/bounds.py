@@ -1,0 +1,51 @@
+"""Bounds of trees, for check_proof.py: see proof_pieces.py."""
+
+import numpy as np
+from proof_tools import need
+
+MACRO = "TREES"
+
+
+def leaves(c):
+    """Return the extremes of the partial and whole sums of each output; refuse damaged trees."""
+    size, shift = c.table["tk_trees"].reshape(c("TREES"), 2).T
+    test, left = c.table["tk_nodes"].reshape(size.sum(), 2).T
+    inputs, four = c.table["tk_tree_inputs"], c("LEAF_BITS") == 4
+    inputs = inputs & 0x7FFF if c("MISSING") else inputs
+    need(len(inputs) == len(c.table["tk_tree_thresholds"]) > max(test, default=0), "a test is none")
+    need(max(inputs) < c("FEATURES") and max(shift) < 16, "an input or a shift is none")
+    leaf = c.fields("tk_leaves", [0, 4], 4) if four else c.table["tk_leaves"]
+    need(len(leaf) >= size.sum() + len(size), "leaves are missing")
+    leaf = leaf[: size.sum() + len(size)]
+    ends = []  # where the parts around a node end
+    for node, below in enumerate(left):
+        while ends and ends[-1] <= node:
+            ends.pop()
+        if not ends:
+            ends.append(node + size[np.searchsorted(np.cumsum(size), node, side="right")])
+        need(node + 1 + below <= ends[-1], "a node skips too many others")
+        ends.append(node + 1 + below)
+    counts = c.table["tk_tree_counts"].reshape(c("OUTPUTS"))
+    need(counts.sum() == len(size), "trees of no output")
+    partial, sums = np.zeros((2, 2, len(counts)), dtype=np.int64)
+    first = np.cumsum(size + 1) - size - 1
+    for row, best in enumerate((np.minimum, np.maximum)):
+        if c("VECTORS"):
+            number = leaf & 15 if four else leaf
+            vectors = c.table["tk_vectors"].reshape(c("VECTORS"), len(counts))
+            need(max(number) < len(vectors) and not any(shift), "a vector is none")
+            each = best.reduceat(vectors[number], first)
+            sums[row], partial[row] = each.sum(axis=0), best(each, 0).sum(axis=0)
+            continue
+        each = best.reduceat(leaf, first) << shift
+        output = np.repeat(np.arange(len(counts)), counts)
+        np.add.at(sums[row], output, each)
+        np.add.at(partial[row], output, best(each, 0))
+    return partial, sums
+
+
+def outputs(c, n):
+    """Return the ends of the sums of leaves times their gains, and the bounds of both."""
+    partial, sums = leaves(c)
+    ends = np.sort(c.table["tk_tree_gains"].reshape(n) * sums, axis=0)
+    return ends, [("sum of leaves", *partial), ("sum of leaves times multiplier", *ends)]
