@@ -26,7 +26,7 @@ import numpy as np
 from tests.convolutions import convolution_model
 from tests.firmware.local_models import with_events
 from tests.frames import frame_model
-from tests.random_fronts import local_model, offset_model, random_beside, random_signal_stage
+from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.random_models import changed, one_class, random_model, tree_model, with_linear
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
@@ -38,6 +38,7 @@ from tinykernel.compile.sources import runtime_files
 from tinykernel.compile.targets import TARGETS
 from tinykernel.model.answers import Decision
 from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.beside.sample import random_beside
 from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.scale.spec import Scale
 from tinykernel.pieces.spectrum.spec import LENGTHS

@@ -2,44 +2,11 @@
 
 from typing import Any
 
-import numpy as np
-
-from tests.random_fronts import model_behind, random_levels
+from tests.random_fronts import model_behind
 from tinykernel.model.integer import IntegerModel
-from tinykernel.pieces.convolutions.spec import Convolutions
-from tinykernel.pieces.dense.spec import Dense
-from tinykernel.pieces.grid import Grid
-
-
-def random_convolutions(
-    seed: int,
-    given: Grid,
-    pools: tuple[int, ...],
-    channels: int = 3,
-    bits: int = 8,
-    padding: int = 0,
-) -> Convolutions:
-    """Return layers whose responses are often inside of 0..255, with biases of all sizes."""
-    rng = np.random.default_rng(seed)
-    layers, most = len(pools), {4: 8, 8: 127}[bits]
-    weights = rng.integers(-most, most + (bits == 8), (layers, channels, 3, 3))
-    reach = np.abs(weights).sum(axis=(2, 3)) * np.array([[given.high], *[[255]] * (layers - 1)])
-    shifts = np.log2(np.maximum(reach.mean(axis=1) / 255, 1)).astype(int)
-    shifts = np.maximum(shifts - rng.integers(0, 4, layers), 0)
-    biases = rng.integers(-reach // 8, reach // 4 + 1)
-    return Convolutions(weights, biases, shifts, np.array(pools, dtype=bool), padding)
-
-
-def random_dense(seed: int, given: Grid, units: int, bits: int) -> Dense:
-    """Return a hidden layer of weights of so many bits."""
-    rng = np.random.default_rng([seed, 1])
-    largest = {1: 1, 2: 1, 4: 7, 8: 127}[bits]
-    weights = rng.integers(-largest, largest + 1, (units, given.size))
-    if bits == 1:
-        weights = rng.choice([-1, 1], weights.shape)
-    reach = np.sqrt(given.size) * largest * given.high
-    shift = int(rng.integers(0, int(np.log2(max(reach / 64, 1))) + 1))
-    return Dense(weights, rng.integers(-int(reach), int(reach) + 1, units), shift)
+from tinykernel.pieces.convolutions.sample import random_convolutions
+from tinykernel.pieces.dense.sample import random_dense
+from tinykernel.pieces.levels.sample import random_levels
 
 
 def convolution_model(

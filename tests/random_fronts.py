@@ -1,21 +1,28 @@
 """Random levels and kernels, and models of them."""
 
 from dataclasses import replace
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tests.random_models import random_model, random_scaler, with_linear
+from tests.random_models import random_model, with_linear
+from tinykernel.model.answers import Labels
 from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.beside.sample import random_beside
 from tinykernel.pieces.beside.spec import Beside
 from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.kernels.sample import random_kernels
 from tinykernel.pieces.kernels.spec import Kernels
+from tinykernel.pieces.levels.sample import random_levels
 from tinykernel.pieces.levels.spec import Levels
+from tinykernel.pieces.linear.sample import random_linear
 from tinykernel.pieces.offset.spec import Offset
 from tinykernel.pieces.piece import Stage
+from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.samples import Sample
+from tinykernel.pieces.scale.sample import scaled
 from tinykernel.pieces.scale.spec import Scale
+from tinykernel.pieces.ternary.sample import random_ternary
 
 
 class Front(NamedTuple):
@@ -30,47 +37,6 @@ class Front(NamedTuple):
     def counts(self) -> Grid:
         """What it gives."""
         return self.kernels.gives(self.levels.gives(self.input))
-
-
-def random_taps(rng: np.random.Generator, n_kernels: int) -> NDArray[np.int8]:
-    """Return kernels of every kind, mostly MiniRocket's."""
-    places = list(combinations(range(9), 3))
-    taps = np.full((n_kernels, 9, 1), -1)
-    for kernel in taps:
-        kernel[list(places[rng.integers(len(places))])] = 2
-    taps[rng.random(n_kernels) < 0.1] = 1
-    newest = rng.random(n_kernels) < 0.1
-    taps[newest] = 0
-    taps[newest, 8] = 1
-    return taps.astype(np.int8)
-
-
-def random_levels(
-    seed: int | np.random.Generator,
-    *,
-    height: int = 12,
-    width: int = 10,
-    channels: int = 1,
-    raw_dtype: str = "uint8",
-    bits: int = 8,
-    level_bits: int = 8,
-    average: int = 1,
-    terms: int = 0,
-    n_mixed: int = 3,
-) -> tuple[Grid, Levels]:
-    """Return an input and levels of it; `terms` 0 leaves the channels as they are."""
-    rng = np.random.default_rng(seed)
-    scaler = random_scaler(rng, raw_dtype, bits, channels, channels == 1)
-    if np.any(scaler.multiplier == 0):
-        scaler = replace(scaler, multiplier=np.maximum(scaler.multiplier, 1))
-    mix = np.eye(channels, dtype=np.int8)
-    if terms:
-        mix = np.zeros((n_mixed, channels), dtype=np.int8)
-        for row in mix:
-            used = rng.choice(channels, min(channels, int(rng.integers(1, terms + 1))), False)
-            row[used] = rng.choice([-1, 1], used.size)
-    levels = Levels(scaler, bits - level_bits, average, mix)
-    return Grid.raw(raw_dtype, height, width, channels), levels
 
 
 def random_signal_stage(
@@ -94,27 +60,8 @@ def random_signal_stage(
     shape = {"height": height, "width": 1, "channels": channels, "n_mixed": n_mixed}
     fields = {"bits": bits, "level_bits": level_bits, "average": average, "terms": terms}
     given, levels = random_levels(rng, raw_dtype=raw_dtype, **shape, **fields)
-    taps = random_taps(rng, n_kernels)
-    top, flat = (1 << level_bits) - 1, taps.reshape(n_kernels, 9).astype(int)
-    low, high = top * np.minimum(flat, 0).sum(1), top * np.maximum(flat, 0).sum(1)
-    threshold = rng.integers(low // 2, high // 2 + 1)
-    kernels = Kernels(
-        taps=taps,
-        dilation=rng.choice(dilations, n_kernels),
-        channel=rng.integers(0, levels.mix.shape[0], n_kernels),
-        threshold=np.clip(threshold, high - 32768, low + 32767),  # differences have 16 bits
-        cells=cells,
-    )
+    kernels = random_kernels(rng, levels.gives(given), n_kernels, dilations, cells)
     return Front(given, levels, kernels, hop)
-
-
-def random_beside(seed: int, n: int, raw_dtype: str, top: int = 255) -> Beside:
-    """Return n numbers beside a window, all but the first looked at twice, with random scalers."""
-    source = np.concatenate([np.arange(n), np.arange(1, n)])
-    found = random_scaler(np.random.default_rng(seed), raw_dtype, 8, source.size, False)
-    arrays = {name: np.broadcast_to(a, source.size).copy() for name, a in found.arrays.items()}
-    arrays["multiplier"] = np.maximum(arrays["multiplier"], 1)
-    return Beside(Scale(raw_dtype, 8, **arrays), source, top)
 
 
 def model_behind(
@@ -134,10 +81,7 @@ def model_behind(
     model = random_model(
         seed, n_features=made.size, raw_dtype=made.dtype, shared_scaler=True, **changes
     )
-    # Levels of the values that there can be, not of the whole type.
-    bits = model.scaler.bits
-    factor = min(((1 << (16 + bits)) - 1) // made.high, 2**32 - 1)
-    scaler = Scale(made.dtype, bits, [0], [factor], [made.high])
+    scaler = scaled(made, model.scaler.bits)
     model = replace(model, input=given, stages=(*stages, scaler, *model.stages[1:]), hop=hop)
     return with_linear(model, seed, weight_bits, components) if weight_bits else model
 
@@ -167,3 +111,19 @@ def offset_model(
     own = random_beside(seed, n_numbers, dtype) if n_numbers else None
     stages = (own if stage is beside else stage for stage in model.stages)
     return replace(model, input=given, stages=(Offset(), *stages))
+
+
+def model_of(sample: Sample, seed: int) -> IntegerModel:
+    """Return a model of a sample of a piece, with what the sample leaves open."""
+    rng, part, port = np.random.default_rng(seed), sample.part, sample.stages[-1].GIVES
+    if part is None and port not in ("inputs", "components"):
+        return model_behind(sample.input, sample.stages, seed, hop=sample.hop)
+    scale = sample.stages[-1 - (port == "components")]
+    if part is None and port == "inputs":
+        part = random_linear(rng, scale, 3, sample.input.size, 4)
+    if part is None:
+        part = random_ternary(rng, 3, sample.stages[-1].n_components)
+    n_outputs = 1 if part.ONE_CLASS else 3
+    offset = rng.integers(-1000, 1000, n_outputs)
+    answers = Labels(("normal", "novel") if part.ONE_CLASS else (0, 1, 2))
+    return IntegerModel(sample.input, sample.stages, Readout((part,), offset), answers)

@@ -7,19 +7,20 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.base.hadamard import padded_dimension
 from tinykernel.model.answers import Labels
 from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.components.sample import random_components
 from tinykernel.pieces.components.spec import Components
-from tinykernel.pieces.fastfood import Permutation
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.linear.spec import Linear
+from tinykernel.pieces.linear.sample import random_linear
 from tinykernel.pieces.piece import Part, Stage
-from tinykernel.pieces.proof import choose_schedules
-from tinykernel.pieces.prototypes.spec import Prototypes
+from tinykernel.pieces.prototypes.sample import random_prototypes
 from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.scale.sample import random_scaler
 from tinykernel.pieces.scale.spec import Scale, order_of
+from tinykernel.pieces.ternary.sample import random_ternary
 from tinykernel.pieces.ternary.spec import Ternary
+from tinykernel.pieces.trees.sample import random_trees
 from tinykernel.pieces.trees.spec import Trees
 
 _LIMITS = {
@@ -70,74 +71,6 @@ TABLES: dict[str, dict[str, Any]] = {
 }
 
 
-def random_permutation(rng: np.random.Generator, kind: str) -> Permutation:
-    """Return a permutation of the kind asked for."""
-    if kind == "orbit":
-        multiplier = 4 * int(rng.integers(0, 1 << 12)) + 1
-        return Permutation("orbit", multiplier, 2 * int(rng.integers(0, 1 << 14)) + 1)
-    return Permutation()
-
-
-def random_scaler(
-    rng: np.random.Generator, raw_dtype: str, bits: int, n: int, shared: bool
-) -> Scale:
-    """Return a scaler with wide and narrow ranges, and some constant features unless shared."""
-    size = 1 if shared else n
-    constant = (rng.random(size) < 0.1) & (not shared)
-    if raw_dtype == "float32":
-        offset = rng.normal(size=size).astype(np.float32)
-        multiplier = np.exp(rng.normal(size=size) * 2 + 3).astype(np.float32)
-        multiplier[constant] = 0
-        return Scale(raw_dtype, bits, offset, multiplier)
-    low, high = _LIMITS[raw_dtype]
-    ends = np.sort(rng.integers(low, high, size=(2, size), endpoint=True, dtype=np.int64), axis=0)
-    span = np.maximum(ends[1] - ends[0], 1)
-    pre_shift = np.array([max(int(s).bit_length() - 16, 0) for s in span])
-    multiplier = ((1 << (16 + bits)) - 1) // (span >> pre_shift)
-    multiplier = np.minimum(multiplier, 2**32 - 1)
-    multiplier[constant] = 0
-    return Scale(
-        raw_dtype,
-        bits,
-        ends[0].astype(np.int32),
-        multiplier.astype(np.uint32),
-        span.astype(np.uint32),
-        pre_shift.astype(np.uint8),
-    )
-
-
-def random_kept(rng: np.random.Generator, kind: str, m: int, d: int) -> NDArray[np.bool_]:
-    """Return which rows are components: 'all', a 'tail' dropped, 'some' or 'few' kept."""
-    kept = np.ones((m, d), dtype=bool)
-    if kind == "tail":
-        kept[-1, int(rng.integers(1, d)) :] = False
-    elif kind != "all":
-        kept = rng.random((m, d)) < (0.8 if kind == "some" else 0.15)
-        kept[0] = False if kind == "few" and m > 1 else kept[0]
-        kept[-1, int(rng.integers(0, d))] = True
-    return kept
-
-
-def random_windows(
-    rng: np.random.Generator, kind: str, rows: NDArray[np.int64]
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return starts and widths of components in these rows of their blocks.
-
-    Both differ by row ('rows'), the starts do ('phases': half a turn; 'one width': another width),
-    the widths do ('two starts'), or neither does ('half turns', 'constant').
-    """
-    start, width = rng.integers(0, 256, rows.size), rng.integers(1, 256, rows.size)
-    if kind in ("two starts", "half turns", "constant"):
-        start = rng.integers(0, 256, 2)[rows % 2]
-    if kind in ("sixteenths", "starts of four bits"):
-        start, width = start & 240, np.maximum(width & 240, 16)
-    if kind in ("phases", "half turns", "starts of four bits"):
-        width[:] = 128
-    if kind in ("one width", "constant"):
-        width[:] = rng.integers(1, 256)
-    return start.astype(np.uint8), width.astype(np.uint8)
-
-
 def random_model(
     seed: int,
     *,
@@ -161,44 +94,23 @@ def random_model(
     `windows` says what the windows have in common, see `random_windows`.
     """
     rng = np.random.default_rng(seed)
-    n, m, d = n_features, n_blocks, padded_dimension(n_features)
-    scaler = random_scaler(rng, raw_dtype, bits, n, shared_scaler)
-    sign = np.where(scaler.constant(n), 0, rng.choice([-1, 1], n)).astype(np.int8)
-    if diagonal_kind == "sign":
-        diagonal = rng.choice([-1, 1], (m, d)).astype(np.int8)
-    else:
-        largest = {"int8": 127, "int4": 7}[diagonal_kind]
-        diagonal = rng.integers(-largest, largest + 1, (m, d)).astype(np.int8)
-    mixing = random_permutation(rng, permutation)
-    first, second = choose_schedules(sign, bits, mixing, diagonal, diagonal_kind)
-    row_kept = random_kept(rng, kept, m, d)
-    p = int(row_kept.sum())
-    n_outputs = 1 if n_classes == 2 else n_classes
-    choices = [-1, 0, 1] if zero_weights else [-1, 1]
-    scale = rng.integers(1, 256, p)
-    if one_scale:
-        scale = rng.integers(1, 256, m)[np.nonzero(row_kept)[0]]
-    start, width = random_windows(rng, windows, np.nonzero(row_kept)[1])
-    components = Components(
-        sign=sign,
-        permutation=mixing,
-        diagonal=diagonal,
+    scaler = random_scaler(rng, raw_dtype, bits, n_features, shared_scaler)
+    components = random_components(
+        rng,
+        scaler,
+        n_features,
+        n_blocks=n_blocks,
         diagonal_kind=diagonal_kind,
-        halve_first=first,
-        halve_second=second,
-        row_kept=row_kept,
-        scale=scale.astype(np.uint8),
-        start=start,
-        width=width,
+        permutation=permutation,
+        kept=kept,
+        one_scale=one_scale,
         phase_shift=phase_shift,
+        windows=windows,
     )
-    ternary = Ternary(
-        rng.choice(choices, (n_outputs, p)).astype(np.int8),
-        rng.integers(-1000, 1000, n_outputs).astype(np.int32),
-        packed,
-    )
+    n_outputs = 1 if n_classes == 2 else n_classes
+    ternary = random_ternary(rng, n_outputs, components.n_components, zero_weights, packed)
     return IntegerModel(
-        input=Grid.table(scaler.raw_dtype, n),
+        input=Grid.table(scaler.raw_dtype, n_features),
         stages=(scaler, components),
         readout=Readout((ternary,), rng.integers(-100000, 100000, n_outputs)),
         answers=Labels(tuple(range(n_classes))),
@@ -221,52 +133,11 @@ def with_linear(
 ) -> IntegerModel:
     """Return a model with a linear part, and with or without its components."""
     rng = np.random.default_rng(seed)
-    shape = (model.n_outputs, model.n_features)
-    largest = {1: 1, 2: 1, 4: 7, 8: 127}[weight_bits]
-    linear = rng.integers(-largest, largest + 1, shape)
-    if weight_bits == 1:
-        linear = rng.choice([-1, 1], shape)
-    linear = np.where(model.scaler.constant(model.n_features), 0, linear)
-    limit = max(1, min(300, (1 << 29) // (largest * model.n_features << model.scaler.bits)))
-    part = Linear(linear.astype(np.int8), rng.integers(-limit, limit + 1, model.n_outputs))
+    part = random_linear(rng, model.scaler, model.n_outputs, model.n_features, weight_bits)
     if components:
         return changed(model, part)
     stages = tuple(stage for stage in model.stages if stage.KIND != "components")
     return replace(model, stages=stages, readout=Readout((part,), model.readout.offset))
-
-
-def random_trees(
-    seed: int,
-    n_features: int,
-    n_outputs: int,
-    bits: int = 16,
-    leaf_bits: int = 4,
-    most: tuple[int, int] = (11, 19),
-) -> Trees:
-    """Draw so many trees and nodes of each at most, with thresholds and leaves of any size."""
-    rng = np.random.default_rng([seed, 7])
-    n_trees, n_thresholds = int(rng.integers(1, most[0] + 1)), int(rng.integers(1, 40))
-
-    def left(m: int) -> list[int]:
-        below = int(rng.integers(0, m)) if m else 0
-        return [below, *left(below), *left(m - 1 - below)] if m else []
-
-    size = rng.integers(0, most[1] + 1, n_trees)
-    size[0] += size.sum() == 0  # one node at least
-    nodes, top, largest = int(size.sum()), 2 ** (bits - 1), 2 ** (leaf_bits - 1)
-    leaves = rng.integers(-largest, largest, nodes + n_trees)
-    leaves[0] = -largest  # so that the width is known
-    return Trees(
-        rng.integers(0, n_features, n_thresholds).astype(np.uint16),
-        rng.integers(-top, top, n_thresholds).astype(np.int16),
-        size,
-        np.sort(rng.integers(0, n_outputs, n_trees)).astype(np.uint8),
-        rng.integers(0, 9, n_trees).astype(np.uint8),
-        rng.integers(0, n_thresholds, nodes),
-        np.array([below for m in size for below in left(int(m))], np.int64),
-        leaves.astype(np.int8),
-        rng.integers(1, 50, n_outputs).astype(np.int32),
-    )
 
 
 def tree_model(
@@ -349,13 +220,13 @@ def exact_trees(
 def one_class(model: IntegerModel, seed: int, n_prototypes: int = 5) -> IntegerModel:
     """Return a model of one class with the inputs, and the local stage, of another."""
     rng = np.random.default_rng(seed)
-    levels = rng.integers(-8, 8, (n_prototypes, model.n_features)).astype(np.int8)
+    part = random_prototypes(rng, n_prototypes, model.n_features)
     stages = tuple(stage for stage in model.stages if stage.KIND != "components")
     offset = rng.integers(-(2**20), 0, 1)
     return replace(
         model,
         stages=stages,
-        readout=Readout((Prototypes(levels),), offset),
+        readout=Readout((part,), offset),
         answers=Labels(("normal", "novel")),
     )
 

@@ -1,46 +1,12 @@
 """Models with random separable convolutions."""
 
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
-from tests.convolutions import random_dense
-from tests.random_fronts import model_behind, random_levels
+from tests.random_fronts import model_behind
 from tinykernel.model.integer import IntegerModel
-from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.separable.spec import Separable
-
-
-def random_separable(
-    seed: int,
-    given: Grid,
-    channels: tuple[int, ...],
-    strides: tuple[int, ...],
-    row_strides: tuple[int, ...] | None = None,
-    **layers_of: Any,
-) -> Separable:
-    """Return layers whose values are often inside of 0..255, with biases of all sizes.
-
-    `layers_of` are `forms`, `flat` and `border` of the stage.
-    """
-    rng = np.random.default_rng([seed, 2])
-    weights, units, high = [], [], float(given.high)
-    layers = [(9 * given.channels, channels[0], 127)]
-    forms = layers_of.get("forms") or [[0]] * len(channels)
-    for (before, after), form in zip(pairwise(channels), forms[1:], strict=True):
-        layers += [(9 * before, after, 127)] if form[0] else [(9, before, 7), (before, after, 7)]
-    for n_inputs, n, most in layers:
-        weights.append(rng.integers(-most, most + 1, (n, n_inputs)))
-        reach = most * high * np.sqrt(n_inputs)
-        multipliers = rng.integers(64, 128, n)
-        shifts = np.rint(np.log2(np.maximum(reach * multipliers / 200, 1))).astype(int)
-        biases = rng.integers(-int(reach / 4) - 1, int(reach / 2) + 2, n)
-        units.append((biases, multipliers, np.clip(shifts + rng.integers(-1, 2, n), 0, 24)))
-        high = 255.0
-    flat = np.concatenate([each.ravel() for each in weights])
-    of_units = (np.concatenate(each) for each in zip(*units, strict=True))
-    return Separable(channels, strides, given.channels, flat, *of_units, row_strides, **layers_of)
+from tinykernel.pieces.dense.sample import random_dense
+from tinykernel.pieces.levels.sample import random_levels
+from tinykernel.pieces.separable.sample import random_separable
 
 
 def separable_model(

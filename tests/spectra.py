@@ -7,22 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.random_fronts import local_model, model_behind, random_beside, random_signal_stage
-from tests.separable import random_separable
+from tests.random_fronts import local_model, model_behind, random_signal_stage
 from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.beside.sample import random_beside
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.plane.spec import Plane
-from tinykernel.pieces.spectrum.spec import LENGTHS, Spectrum
-
-
-def random_spectrum(seed: int) -> Spectrum:
-    """Draw a stage: narrow and wide bands, any hop."""
-    rng = np.random.default_rng([seed, 1])
-    length = int(rng.choice(LENGTHS))
-    bands = int(rng.integers(1, min(65, length // 2 - 2)))
-    edges = np.sort(2 + rng.permutation(length // 2 - 1)[: bands + 1])
-    hop = int(rng.integers(1, length + 1))
-    return Spectrum(length, hop, edges, int(rng.integers(1, 4)), int(rng.integers(0, 200)))
+from tinykernel.pieces.separable.sample import random_separable
+from tinykernel.pieces.spectrum.spec import Spectrum
 
 
 def hard_frames(stage: Spectrum, dtype: str, seed: int) -> NDArray[Any]:

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from tests.board.kinds import KINDS, rows_of
 from tests.codegen.kinds import calibrated
-from tests.random_fronts import local_model, random_beside, random_signal_stage
+from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model, random_raw
 from tests.refusals import refused
 from tinykernel.base.errors import BoardError
 from tinykernel.compile.projects import export
+from tinykernel.pieces.beside.sample import random_beside
 from tinykernel.run.emulator import board_name, build_program, emulated_board
 from tinykernel.run.link import ConnectedBoard, Link
 from tinykernel.run.toolchains import host_toolchain

@@ -7,12 +7,13 @@ import numpy as np
 
 from tests.convolutions import convolution_model, dense_model
 from tests.frames import frame_model
-from tests.random_fronts import local_model, offset_model, random_beside, random_signal_stage
+from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.random_models import random_model, with_linear
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
 from tinykernel.model.answers import Events
 from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.beside.sample import random_beside
 
 
 def with_events(model: IntegerModel, shift: int = 1, pause: int = 1) -> IntegerModel:

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from tests.convolutions import convolution_model
 from tests.fuzz.batch import Batch, no_limit
-from tests.random_fronts import local_model, offset_model, random_beside, random_signal_stage
+from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.random_models import random_model, random_quantized, random_raw, tree_model, with_linear
 from tests.spectra import spectral_model
 from tinykernel.base.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.beside.sample import random_beside
 from tinykernel.run.parity import compare, entry_rows, expected_values, run_rows
 from tinykernel.run.program import Platform, build_model
 from tinykernel.run.toolchains import host_toolchain

@@ -6,10 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.convolutions import random_convolutions, random_dense
 from tests.refusals import refused
 from tinykernel.base.errors import ModelError, RangeError
+from tinykernel.pieces.convolutions.sample import random_convolutions
 from tinykernel.pieces.convolutions.spec import Convolutions
+from tinykernel.pieces.dense.sample import random_dense
 from tinykernel.pieces.dense.spec import Dense
 from tinykernel.pieces.grid import Grid
 

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.firmware.compiling import WARNINGS, run_program
-from tests.frames import frame_model, random_frame
+from tests.frames import frame_model
 from tests.refusals import refused
 from tinykernel.base.errors import ModelError
+from tinykernel.pieces.frame.sample import random_frame
 from tinykernel.pieces.frame.spec import FORMATS, Frame
 from tinykernel.pieces.grid import Grid
 

@@ -13,7 +13,6 @@ from tests.random_models import random_model
 from tests.refusals import refused
 from tinykernel.base.errors import ModelError
 from tinykernel.model.answers import Decision, Values
-from tinykernel.pieces.catalogue import PARTS, STAGES
 from tinykernel.pieces.fastfood import Permutation
 
 

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.refusals import refused
-from tests.separable import random_separable
 from tinykernel.base.errors import ModelError, RangeError
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.layers import MIXED, POINT, mean_offsets
+from tinykernel.pieces.separable.sample import random_separable
 from tinykernel.pieces.separable.spec import MOST_AVERAGED, Separable
 
 

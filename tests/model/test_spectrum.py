@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.refusals import refused
-from tests.spectra import hard_frames, random_spectrum
+from tests.spectra import hard_frames
 from tinykernel.base.errors import ModelError
 from tinykernel.learn.signals.spectrum import spectrum_for
 from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.spectrum.sample import random_spectrum
 from tinykernel.pieces.spectrum.spec import Spectrum
 
 

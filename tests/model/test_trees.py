@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.random_models import random_trees
 from tinykernel.base.errors import ModelError
 from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.trees.sample import random_trees
 from tinykernel.pieces.trees.spec import Trees
 
 

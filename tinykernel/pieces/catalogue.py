@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tinykernel.pieces.packing import Code
 from tinykernel.pieces.piece import PORTS, Part, Piece, Stage
+from tinykernel.pieces.samples import Sample
 
 _FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("*/spec.py"))
 #: The folder of each piece, by its name; TEMPLATE is there to be copied.
@@ -36,3 +37,8 @@ def code_of(kind: str) -> Code:
     """Return the C of a kind of stage or part."""
     code: Code = import_module(f"{__package__}.{kind}.pack").CODE
     return code
+
+
+def samples_of(kind: str, seed: int) -> list[Sample]:
+    """Return random samples of a kind of stage or part."""
+    return list(import_module(f"{__package__}.{kind}.sample").samples(seed))
