@@ -93,6 +93,10 @@ class Code:
     reach: Callable[[Any, Place], tuple[Any, Any]] | None = None
     # What changes the size of its code beside its kind, from the macros of a model.
     properties: Callable[[Any, Mapping[str, str]], dict[str, float]] | None = None
+    # What it takes where that was never measured: bytes of code, of which a spectrum has 1130, and
+    # instructions of each piece of its work.
+    flash: int = 1536
+    prices: Mapping[str, float] = field(default_factory=dict)
 
     def work_of(self, piece: Any, grid: Grid, facts: Facts) -> Work:
         """Return the work of a stage or part in one inference."""

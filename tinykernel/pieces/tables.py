@@ -198,8 +198,7 @@ def declared_members(kind: str) -> tuple[str, ...]:
 @functools.cache
 def declared_number(header: str, macro: str) -> int:
     """Return a number that a header of the runtime defines."""
-    (path,) = _headers(header)
-    text = path.read_text(encoding="ascii")
+    text = _headers(header)[0].read_text(encoding="ascii")
     match = re.search(rf"^#define {macro} (\d+)u$", text, re.M)
     assert match, f"{header} does not define {macro}"
     return int(match[1])

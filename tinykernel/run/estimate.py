@@ -10,6 +10,7 @@ property by least squares, and writes ``code_sizes.json``.
 import functools
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -106,12 +107,13 @@ def stream_load(model: IntegerModel, target: str | Target, rate: float) -> float
     row, a_second = find_target(target), rate / model.hop
     streams = any(stage.streams for stage in model.stages)
     images = not streams and any(grid.kind == "image" for grid in model.grids())
-    total = 0.0
+    total, prices = 0.0, check_counted(row)
     for stage, pieces in work_of(model).items():
         # A decision computes layers of an image again; a stream computes all else once.
         once = stage == "spectrum" or (stage == "local" and not images)
         times = rate / model.input.rows if once else a_second
-        total += times * sum(check_counted(row)[stage][n] * x for n, x in pieces.items())
+        counted = prices.get(stage, {})
+        total += times * sum(_price(model, row, counted, n) * x for n, x in pieces.items())
     return total * row.cycles[1] / (row.board.clock or math.inf)
 
 
@@ -131,24 +133,32 @@ def estimate_instructions(model: IntegerModel, target: str | Target) -> int:
     """Estimate the count of `bench`, for a row that takes the longest."""
     row = find_target(target)
     prices = check_counted(row)
-    total = 0.0
-    for stage, pieces in work_of(model).items():
-        for piece, times in pieces.items():
-            if piece not in prices.get(stage, {}):
-                raise TargetError(
-                    f"instructions of models like this one ({piece}) were not counted for target "
-                    f"{row.name}; leave time and instructions out of the budget"
-                )
-            total += times * prices[stage][piece]
-    return round(total)
+    return round(
+        sum(
+            times * _price(model, row, prices.get(stage, {}), piece)
+            for stage, pieces in work_of(model).items()
+            for piece, times in pieces.items()
+        )
+    )
+
+
+def _price(model: IntegerModel, target: Target, counted: Mapping[str, float], work: str) -> float:
+    """Return the instructions of a piece of work as counted, else as the model's pieces say."""
+    if work in counted:
+        return counted[work]
+    known = {k: n for piece in model.pieces for k, n in code_of(piece.KIND).prices.items()}
+    if work not in known:
+        raise TargetError(
+            f"instructions of models like this one ({work}) were not counted for target "
+            f"{target.name}; leave time and instructions out of the budget"
+        )
+    return known[work]
 
 
 #: The measured sizes, by core.
 SIZES = Path(__file__).with_name("code_sizes.json")
 # Arrays of a scaler that are tables where inputs have one each.
 _SCALER_TABLES = ("tk_offsets", "tk_multipliers", "tk_spans", "tk_pre_shifts")
-# Of the code of a stage that was never measured; a spectrum takes 1130.
-_UNMEASURED = 1536
 
 
 @functools.cache
@@ -211,9 +221,10 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
         notes.append(f"code sizes were not measured for: {part}; 0 bytes are assumed")
     for piece in pieces:
         if piece.KIND not in sizes:
-            code += _UNMEASURED
+            assumed = code_of(piece.KIND).flash
+            code += assumed
             unknown = f"the code of {piece.KIND} was not measured"
-            notes.append(f"{unknown}: {_UNMEASURED} bytes are assumed")
+            notes.append(f"{unknown}: {assumed} bytes are assumed")
     packed = pack(model)
     tables = packed.table_bytes()
     parts = dict.fromkeys(FLASH_PARTS, 0) | tables | {"code": round(code)}
