@@ -12,9 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OrdinalEncoder, StandardScaler
 
 import tinykernel
+from tests.convolutions import dense_model
 from tests.refusals import refused
 from tinykernel import TernaryKernelClassifier, quantize
 from tinykernel.base.errors import ConvertError, ModelError, ShapeError
+from tinykernel.model.pipelines import fold
 
 X, Y = load_iris(return_X_y=True)
 X = X.astype(np.float32)
@@ -96,6 +98,9 @@ def test_steps_that_cannot_be_folded():
     ):
         assert word in refused(ConvertError, quantize, pipeline(step).fit(X, Y))
     refused(ModelError, quantize, make_pipeline(StandardScaler(), PCA(2)).fit(X))
+    # Of layers, whose levels stand before the scale, steps have no place in it.
+    layers = dense_model(1, (4,), n=X.shape[1], raw_dtype="float32")
+    refused(ConvertError, fold, make_pipeline(StandardScaler(), "passthrough").fit(X), layers)
 
 
 def test_names_and_columns(tmp_path):

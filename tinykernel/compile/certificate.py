@@ -30,7 +30,7 @@ def certificate(model: IntegerModel) -> bytes:
     stored = replace(stored, stages=tuple(stage.stored() for stage in stored.stages))
     packed, witnesses = pack(stored), list[dict[str, Any]]()
     memory = {"scratch": packed.scratch_words}  # words, as the header says
-    if stored.hop or stored.stages[0].GIVES == "image":
+    if stored.hop or stored.camera is not None:
         memory["stream_scratch"] = packed.stream_words
         memory |= {"state": packed.state_words} if packed.state_words else {}
     content = {

@@ -237,14 +237,13 @@ def _endings() -> frozenset[str]:
 
 def taken_by(model: IntegerModel) -> str:
     """Describe the input of a model: values, or windows or images of a shape, and numbers."""
-    first = model.stages[0]
-    taken = first.title if first.GIVES == "image" else _looked_at(model)
+    taken = _looked_at(model) if model.camera is None else model.camera.title
     return taken + (f" and {model.beside.title}" if model.beside is not None else "")
 
 
 def seen_shape(model: IntegerModel) -> tuple[int, ...]:
     """Return the shape of a window, or of an image as it is resized."""
-    return (model.grids()[1] if model.stages[0].GIVES == "image" else model.input).shape
+    return (model.input if model.camera is None else model.grids()[1]).shape
 
 
 def _looked_at(model: IntegerModel) -> str:

@@ -56,7 +56,7 @@ def pack(model: IntegerModel) -> PackedModel:
     headers = (next(iter(code_of(stage.KIND).headers)) for stage in model.stages[:before])
     if front:
         kind = ("2", "signals") if model.input.is_signal else ("1", "images and tables")
-        kind = ("3", "frames of a camera") if model.stages[0].GIVES == "image" else kind
+        kind = ("3", "frames of a camera") if model.camera is not None else kind
         parts += [Definition("TK_STAGES", *kind), *(p for stage in front for p in stage.parts)]
     first = max(machine_words, sum(stage.first_words for stage in front))
     parts.append(Definition("TK_FIRST_WORDS", f"{first}u", "of scratch"))

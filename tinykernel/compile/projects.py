@@ -200,8 +200,8 @@ def _render_format(
             if f"{path}/".startswith(f"{source}/"):
                 files[place + path[len(source) :]] = data
     if chosen is None:
-        camera, frame, known = None, context["model"].stages[0], description.get("camera")
-        if frame.GIVES == "image" and known:  # the names that esp_camera has, where it has both
+        camera, frame, known = None, context["model"].camera, description.get("camera")
+        if frame is not None and known:  # the names that esp_camera has, where it has both
             pixels = known["formats"].get(frame.pixel_format)
             size = known["sizes"].get(f"{frame.width}x{frame.height}")
             camera = {"format": pixels, "size": size} if pixels and size else None

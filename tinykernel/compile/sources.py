@@ -265,7 +265,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "grids": model.grids(),
         "kind": model.input.kind if packed.structs else "",
         "first": model.stages[0] if model.stages[0].GIVES == "rows" else None,
-        "lines": model.stages[0].GIVES == "image",
+        "lines": model.camera is not None,
         "taken": taken,
         "taken_type": _C_TYPES[taken.dtype],
         "statement": _statement(model.decision),

@@ -77,12 +77,11 @@ class ModelFile:
     def pictures(self) -> PictureReading | None:
         """Return how pictures are read for the model; None for other models."""
         from tinykernel.data.pictures import PictureReading
-        from tinykernel.pieces.frame.spec import Frame
 
-        grid, first = self.model.input, self.model.stages[0]
+        grid, camera = self.model.input, self.model.camera
         frame = None
-        if isinstance(first, Frame):
-            frame = f"{first.width}x{first.height}:{first.pixel_format}"
+        if camera is not None:
+            frame = f"{camera.width}x{camera.height}:{camera.pixel_format}"
             grid = self.model.grids()[1]
         if grid.columns == 1 or grid.dtype != "uint8" or grid.channels not in (1, 3):
             return None

@@ -101,6 +101,12 @@ class Chain(Record):
         return next((stage for stage in self.stages if stage.numbers is not None), None)
 
     @property
+    def camera(self) -> Any:
+        """The stage that makes an image of a camera's frame; None where there is none."""
+        first = self.stages[0]
+        return first if first.GIVES == "image" else None
+
+    @property
     def n_numbers(self) -> int:
         """Number of raw values that follow those of a window, and pass no kernel."""
         return self.n_inputs - self.input.size

@@ -17,7 +17,6 @@ from tinykernel.compile.projects import generated_inputs
 from tinykernel.compile.web import as_script, module_facts, web_module
 from tinykernel.judge.ranges import InputRange, input_ends, number_ends, rate_of, recordings_of
 from tinykernel.model.integer import IntegerModel
-from tinykernel.pieces.frame.spec import Frame
 
 SCRIPTS = ("chip", "view", "table", "image", "stream", "page")
 # Of a page that opens in a second: rows of proof, bytes of their inputs and of their scores, what
@@ -125,7 +124,7 @@ def _signal(
 
 def _image(model: IntegerModel, about: Mapping[str, Any], ends: list[InputRange]) -> dict[str, Any]:
     """Return the facts of an image; bytes of pictures are as they are, others have a range."""
-    frame = model.find(Frame)
+    frame = model.camera
     grid = model.input if frame is None else frame.gives(model.input)
     is_bytes = frame is not None or isinstance(about.get("pictures"), Mapping)
     lows = [limits.low for limits in ends if limits.low is not None]

@@ -33,7 +33,6 @@ from tinykernel.model import file as modelfile
 from tinykernel.model.answers import Values, margins
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
-from tinykernel.pieces.frame.spec import Frame
 from tinykernel.run.bench import Cost, cost_on, parse_clocks
 from tinykernel.run.limits import Limits, budget_of_training, parse_limits
 from tinykernel.run.report import Report, report
@@ -118,7 +117,7 @@ class Gallery:
 
 def gallery_of(model: IntegerModel, X: ArrayLike, y: ArrayLike) -> Gallery | None:
     """Choose test images; None where the inputs are no images of 1 or 3 channels."""
-    frame = model.find(Frame)
+    frame = model.camera
     grid = model.input if frame is None else frame.gives(model.input)
     if grid.kind != "image" or grid.channels not in (1, 3):
         return None
