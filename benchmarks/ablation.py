@@ -23,7 +23,7 @@ from _rows import FinishedRows
 from sklearn.model_selection import train_test_split
 
 from tinykernel.base.hadamard import padded_dimension
-from tinykernel.data.load import load_data
+from tinykernel.data.load import TableSource
 from tinykernel.data.tables import Selection
 from tinykernel.learn.components.learner import Learner, MixedRows
 from tinykernel.learn.components.passes import Arithmetic
@@ -122,7 +122,7 @@ def rows_of(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
         _, X, _, y = train_test_split(X, y, test_size=3000, stratify=y, random_state=0)
         return X, y
     file = folder / "tables" / f"{name}.csv"
-    found = load_data(file, Selection(label=label_of(file)), test_size=0)
+    found = TableSource(file, Selection(label=label_of(file))).train_rows(0)
     return np.asarray(found.X_train), np.asarray(found.y_train)
 
 

@@ -32,6 +32,7 @@ from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
 from tinykernel.base.errors import TinykernelError
 from tinykernel.base.files import write_bytes_atomically
+from tinykernel.base.windows import SEGMENTS
 from tinykernel.compile.compilers import Toolchain
 from tinykernel.compile.plan import pack
 from tinykernel.compile.sources import runtime_files
@@ -41,7 +42,6 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.beside.sample import random_beside
 from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.scale.spec import Scale
-from tinykernel.pieces.spectrum.spec import LENGTHS
 from tinykernel.run.estimate import SAME, SIZES, code_properties
 from tinykernel.run.footprint import measure_footprint
 from tinykernel.run.toolchains import find_toolchain
@@ -146,7 +146,7 @@ def _whole(model: IntegerModel, place: int) -> IntegerModel:
 def spectral_sample(index: int, longest: int = 400) -> IntegerModel:
     """Draw a model of sounds, some with as many frames as given."""
     rng, pick = _draws(4, index)
-    length = pick(*LENGTHS)
+    length = pick(*SEGMENTS)
     model = spectral_model(
         index,
         length=length,
@@ -229,7 +229,7 @@ def plane_sample(index: int) -> IntegerModel:
         pick((1, 2, 2, 1, 1), (2, 1, 1, 2, 1))[: len(blocks)],
         {"n_classes": pick(2, 3, 12), "weight_bits": pick(2, 4)},
         hop=pick(0, 6, 20),
-        length=pick(*LENGTHS),
+        length=pick(*SEGMENTS),
         frames=pick(20, 49),
         dtype=pick("int16", "int16", "uint8"),
         bands=pick(8, 12, 20),

@@ -22,7 +22,7 @@ from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 import tinykernel
 from tinykernel.base.errors import TinykernelError
 from tinykernel.compile.targets import find_target
-from tinykernel.data.load import load_data
+from tinykernel.data.load import TableSource
 from tinykernel.data.tables import Selection
 from tinykernel.face.pages.page import coverage_of
 from tinykernel.judge.decisions import error_by_coverage
@@ -71,7 +71,7 @@ class Case:
 
 def mnist(folder: Path, epochs: int) -> Case:
     """Train on 50,000 of the training rows, with a budget of 8 KB."""
-    data = load_data(folder / "mnist.npz")
+    data = TableSource(folder / "mnist.npz").train_rows()
     X, y = data.X_train, data.y_train
     kept, aside = train_test_split(np.arange(len(y)), test_size=1 / 6, stratify=y, random_state=0)
     trained = tinykernel.train(
@@ -85,7 +85,7 @@ def mnist(folder: Path, epochs: int) -> Case:
 
 def har_raw(folder: Path) -> Case:
     """Train on windows of most persons, with a budget of 8 KB."""
-    data = load_data(folder / "har_raw.npz", Selection(groups="group"))
+    data = TableSource(folder / "har_raw.npz", Selection(groups="group")).train_rows()
     X, y, group = data.X_train, data.y_train, data.group_train
     parts = StratifiedGroupKFold(4, shuffle=True, random_state=0)
     kept, aside = next(parts.split(X, y, group))

@@ -22,7 +22,9 @@ from sounds import RATE, WINDOW, load
 
 from tinykernel import IntegerModel, train, verify
 from tinykernel.compile.targets import find_target
-from tinykernel.data.labels import Recording, Recordings, Span, join_clips
+from tinykernel.data.clips import Recordings, join_clips
+from tinykernel.data.labels import Span
+from tinykernel.data.reading import Recording
 from tinykernel.judge.event_rules import choose_events, judged
 from tinykernel.judge.events import evaluate_events, streams_of
 from tinykernel.run.toolchains import find_toolchain

@@ -23,7 +23,7 @@ from sklearn.svm import SVC, SVR
 
 import tinykernel
 from tinykernel.compile.enums import consists_of
-from tinykernel.data.load import load_data
+from tinykernel.data.load import TableSource
 from tinykernel.data.tables import Selection
 
 #: Budget, number of splits, and what is judged.
@@ -45,12 +45,9 @@ def parts_of(name: str, seed: int, folder: Path) -> tuple[Any, Any, Any, Any]:
     elif name == "letters":
         X, y = letters()
     else:
-        loaded = load_data(
-            folder / "tables" / "abalone.csv",
-            Selection(label="Class_Rings"),
-            values=True,
-            test_size=0,
-        )
+        loaded = TableSource(
+            folder / "tables" / "abalone.csv", Selection(label="Class_Rings"), values=True
+        ).train_rows(0)
         X, y = np.asarray(loaded.X_train), np.asarray(loaded.y_train, dtype=float).ravel()
     is_class = SETS[name][2] == "accuracy"
     return tuple(

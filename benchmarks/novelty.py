@@ -25,7 +25,7 @@ from sklearn.svm import OneClassSVM
 import tinykernel
 from tinykernel.base.errors import TinykernelError
 from tinykernel.compile.targets import find_target
-from tinykernel.data.load import load_data
+from tinykernel.data.load import TableSource
 from tinykernel.data.tables import Selection
 from tinykernel.learn.novelty import fit_novelty, fit_prototypes
 from tinykernel.model.answers import margins
@@ -186,7 +186,7 @@ def rows_of(name: str, folder: Path) -> tuple[Rows, Rows, Rows | None]:
         load = {"digits": load_digits, "wine": load_wine, "tumours": load_breast_cancer}[name]
         X, y = load(return_X_y=True)
         return X.astype(np.float32), y, None
-    data = load_data(folder / f"{name}.npz", Selection(groups="group"))
+    data = TableSource(folder / f"{name}.npz", Selection(groups="group")).train_rows()
     return data.X_train, data.y_train, data.group_train
 
 

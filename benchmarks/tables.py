@@ -32,7 +32,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 from tinykernel.base.coding import Coding
-from tinykernel.data.load import load_data
+from tinykernel.data.load import TableSource
 from tinykernel.data.tables import Selection
 
 BALANCED, VALUES = ("--class-weight", "balanced"), ("--task", "numbers")
@@ -69,9 +69,9 @@ def command(*arguments: str) -> tuple[dict[str, Any], float]:
 
 def rows_of(name: str, file: Path) -> tuple[Data, Coding]:
     """Return the rows as the command reads them, in numbers, and what stands for text."""
-    found = load_data(
-        file, Selection(label=label_of(file)), test_size=0.2, seed=0, values=SETS[name][1] == VALUES
-    )
+    found = TableSource(
+        file, Selection(label=label_of(file)), values=SETS[name][1] == VALUES
+    ).train_rows()
     data = Data(found.X_train, found.y_train, found.X_test, found.y_test)
     columns = found.columns or ()
     texts = {

@@ -34,7 +34,7 @@ def test_the_model_does_not_depend_on_the_compiler(work, tmp_path, monkeypatch, 
 
 def test_a_tiny_budget_is_refused_before_the_reading(work, tmp_path, monkeypatch):
     """No data are read, no size of pictures is chosen, for a budget below the code of any model."""
-    monkeypatch.setattr("tinykernel.face.dataset.dataset_for", None)
+    monkeypatch.setattr("tinykernel.face.dataset.training_data", None)
     train = ("train", work / "data.npz", "-o", tmp_path / "m.tkm", "--budget", "100B")
     failed(*train)
 

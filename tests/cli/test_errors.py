@@ -85,12 +85,13 @@ def test_answers_do_not_wait_for_the_heavy_modules(work, tmp_path):
 
 def test_faults_of_the_program_keep_their_traceback(work, monkeypatch):
     """What is not the user's mistake is not dressed up as one; sklearn's ValueErrors are."""
-    monkeypatch.setattr("tinykernel.data.load.find_data", Mock(side_effect=ValueError("internal")))
+    find = "tinykernel.data.sources.find_data"
+    monkeypatch.setattr(find, Mock(side_effect=ValueError("internal")))
     result = run("predict", work / "gesture.tkm", work / "data.npz")
     assert isinstance(result.exception, ValueError)
     from sklearn.utils import check_array
 
-    monkeypatch.setattr("tinykernel.data.load.find_data", lambda _: check_array([[np.nan]]))
+    monkeypatch.setattr(find, lambda _: check_array([[np.nan]]))
     failed("predict", work / "gesture.tkm", work / "data.npz")
     monkeypatch.setenv("TINYKERNEL_DEBUG", "1")
     assert run("predict", work / "gesture.tkm", work / "data.npz").exception is not None

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from scipy.io import wavfile
 
 from tests.cli.tools import failed, json_of, run, succeeded
 from tinykernel import load
-from tinykernel.data import streams
+from tinykernel.data import recordings, streams
 from tinykernel.model.answers import Labels
 from tinykernel.model.file import about, save
 from tinykernel.run.parity import verify
@@ -305,7 +306,9 @@ def test_recordings_of_the_training_are_left_out(told, tmp_path):
     how = ("--window", "0.5s", "--hop", "0.25s", "--set", "n_kernels=16", "--quiet")
     succeeded("train", tmp_path / "days", *how, "-o", model)
     calibrate = ("calibrate", model, tmp_path / "days", "--false-alarms")
-    succeeded(*calibrate, "1000/h", *out)
+    with patch.object(recordings, "read_recording", wraps=recordings.read_recording) as read:
+        succeeded(*calibrate, "1000/h", *out)
+    assert read.call_count == 4  # each file once
     assert load(tmp_path / "e.tkm").events.statement.endswith(
         "hours of recordings held out of days"
     )

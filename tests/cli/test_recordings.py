@@ -106,6 +106,18 @@ def test_a_hop_that_is_not_the_model_s_is_damage(recorded, tmp_path):
     failed("predict", tmp_path / "m.tkm", "--stream", recorded / "rec" / "p0.csv")
 
 
+def test_a_missing_value_after_a_gap_is_found_by_its_line(recorded, tmp_path):
+    """The place was counted from the gap, where no value was missing: StopIteration."""
+    rows = lines(7)
+    del rows[100]
+    cells = rows[300].split(",")
+    rows[300] = ",".join([cells[0], "nan", *cells[2:]])
+    write(tmp_path / "gaps.csv", rows)
+    result = run("predict", recorded / "m.tkm", "--stream", tmp_path / "gaps.csv")
+    assert result.exit_code == 1
+    assert "row 301 (line 302), column 'ax': the value is missing" in result.stderr
+
+
 @pytest.mark.parametrize("answers", ["labels", "events", "decisions"])
 def test_predict_a_stream(answers, recorded, tmp_path):
     """Every hop has the time of its last sample, its label, and what the model says besides."""

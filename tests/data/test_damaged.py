@@ -9,8 +9,8 @@ import pytest
 
 from tests.cli.tools import failed
 from tests.data.test_load import npz, refused, small
+from tests.loading import load_data
 from tinykernel.base.errors import TinykernelError
-from tinykernel.data.load import load_data
 from tinykernel.data.tables import Selection
 
 

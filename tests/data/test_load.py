@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import refusals
+from tests.loading import load_data, load_rows
 from tinykernel.base.errors import FileError, TinykernelError
-from tinykernel.data.load import load_data, load_rows
 from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import find_data
 from tinykernel.data.tables import Selection

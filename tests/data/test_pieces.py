@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.cli.tools import run, succeeded
 from tests.data.test_selection import TINY
+from tests.loading import load_data
 from tinykernel.base import files as stored
 from tinykernel.base.files import drawn_places
-from tinykernel.data.load import load_data
 
 PARTS = ("X_train", "y_train", "X_test", "y_test")
 

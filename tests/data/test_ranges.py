@@ -6,6 +6,7 @@ import pytest
 from tests.cli.tools import QUICK, json_of, run, succeeded
 from tinykernel import Classifier, evaluate
 from tinykernel.data.columns import lost_digits
+from tinykernel.data.origin import Origin
 from tinykernel.judge.ranges import outside
 
 RNG = np.random.default_rng(0)
@@ -58,7 +59,7 @@ def test_channels_of_windows_have_their_names():
     integer = model.fit(X, np.arange(80) % 2).quantize()
     assert outside(integer, X) == ()
     X[:, :, 1] += 200
-    names = {"recordings": {"channels": ["ax", "ay"]}}
+    names = Origin.read({"recordings": {"channels": ["ax", "ay"]}})
     (line,) = outside(integer, X.reshape(80, -1), names)
     assert line.startswith("outside the training range: ay (100 % of the values; 19")
 

@@ -15,7 +15,7 @@ from scipy.io import wavfile
 from tests import refusals
 from tinykernel.base.errors import TinykernelError
 from tinykernel.data.labels import NamePattern
-from tinykernel.data.recording_files import Reading
+from tinykernel.data.reading import Reading
 from tinykernel.data.recordings import windows
 from tinykernel.data.splits import split_recordings
 from tinykernel.data.streams import pieces
@@ -438,6 +438,6 @@ def test_a_blank_line_after_each_row_is_no_gap(tmp_path) -> None:
 def test_a_stream_of_other_channels_is_refused(tmp_path) -> None:
     """Predictions and an emulated board take as many as the model, and name those there."""
     path, reading = log(tmp_path / "a.csv"), Reading(labels_needed=False)
-    assert next(pieces(path, reading, 2)).track.X.shape == (100, 2)
+    assert next(pieces(path, reading, 2)).X.shape == (100, 2)
     message = refused(path, reading, 3, call=lambda *given: list(pieces(*given)))
     assert "a.csv: has 2 channels (ax, ay), but the model takes 3; give those of its" in message

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.cli.tools import blobs, failed, run, succeeded
+from tests.loading import load_data
 from tests.refusals import refused
 from tinykernel import load
 from tinykernel.base.errors import DataError
-from tinykernel.data.load import load_data
 from tinykernel.data.tables import Selection
 
 TINY = ("--set", "n_components=8", "--set", "epochs=1", "--effort", "quick", "--quiet")

@@ -9,9 +9,9 @@ import pytest
 
 from tests.cli.tools import failed, succeeded
 from tests.data.test_selection import TINY
+from tests.loading import load_data, load_rows
 from tinykernel import load
 from tinykernel.base.errors import DataError
-from tinykernel.data.load import load_data, load_rows
 from tinykernel.data.tables import Selection
 
 _HEADER = ("x", "z", "label")

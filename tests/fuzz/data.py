@@ -15,8 +15,9 @@ from scipy.io import wavfile
 
 from tests.fuzz.batch import Batch
 from tests.fuzz.mutate import mutate_array, mutate_bytes
-from tinykernel.data.load import load_data, load_rows
-from tinykernel.data.signals import load_recordings
+from tests.loading import load_data, load_rows
+from tinykernel.data.reading import Reading
+from tinykernel.data.recordings import RecordingSource
 from tinykernel.data.tables import Selection
 
 _CELLS = (
@@ -153,9 +154,7 @@ def check_rows(X: Any, y: Any) -> None:
 def read(path: Path, is_recording: bool) -> None:
     """Read a file as train does, with and without its options."""
     if is_recording:
-        how = dict.fromkeys(("hop", "rate", "time", "label", "groups", "inputs"))
-        how |= {"window": "0.5s", "drop": (), "mixed": "drop", "missing": "error"}
-        dataset, _, _ = load_recordings(str(path), test_size=0.2, seed=0, **how)
+        dataset = RecordingSource(path, Reading(window="0.5s")).train_rows(0.2, 0)
     else:
         dataset = load_data(path)
         rows = load_rows(path, selection=Selection(coding=dataset.coding))

@@ -10,8 +10,9 @@ from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_raw
 from tests.refusals import refused
 from tinykernel.base.errors import ModelError, ShapeError
+from tinykernel.base.windows import as_rows
 from tinykernel.pieces.beside.sample import random_beside
-from tinykernel.pieces.beside.spec import Beside, as_rows, as_windows
+from tinykernel.pieces.beside.spec import Beside, as_windows
 from tinykernel.pieces.grid import Grid
 
 

@@ -178,12 +178,12 @@ def test_input_ranges() -> None:
     """The ends of a range are the ends of what the scaler tells apart."""
     model = random_model(5, n_features=4, raw_dtype="float32")
     half = 2 ** (model.scaler.bits - 1)
-    for i, one in enumerate(input_ranges(model, {"names": None})):
+    for i, one in enumerate(input_ranges(model)):
         if one.low is not None:
             row = np.zeros((2, 4), dtype=np.float32)
             row[:, i] = [one.low, one.high]
             assert model.quantize_inputs(row)[:, i].tolist() == [-half, half - 1]
-    joined = input_ranges(random_model(5, n_features=4, raw_dtype="int16"), {})
+    joined = input_ranges(random_model(5, n_features=4, raw_dtype="int16"))
     assert sum(1 if " to " not in one.name else 2 for one in joined) <= 4
 
 

@@ -15,7 +15,8 @@ from tinykernel.base.text import count, listed, visible
 # What stands for a missing value.
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _INT32 = np.iinfo(np.int32)
-_SMALL = ("uint8", "int8", "uint16", "int16", "int32")
+#: Types of raw input that the firmware can take.
+RAW_DTYPES = ("float32", "uint8", "int8", "uint16", "int16", "int32")
 # Longer cells are kept one by one: all others would take as much room.
 _SHORT = 64
 _THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
@@ -135,7 +136,8 @@ def whole_numbers(X: NDArray[Any]) -> tuple[int, int] | None:
 
 def smallest_raw_type(low: int, high: int) -> str:
     """Return the smallest raw type that holds a range."""
-    return next(name for name in _SMALL if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
+    limits = ((name, np.iinfo(name)) for name in RAW_DTYPES[1:])
+    return next(name for name, each in limits if each.min <= low and high <= each.max)
 
 
 #: More different texts than this are names, not categories.
@@ -257,10 +259,17 @@ def _just_below(low: _Floats, step: _Floats | float) -> _Floats:
 
 
 def recoded(
-    X: NDArray[Any], columns: Sequence[str], texts: Mapping[str, tuple[str, ...]], coding: Coding
+    X: NDArray[Any],
+    columns: Sequence[str],
+    texts: Mapping[str, tuple[str, ...]],
+    coding: Coding,
+    file: object,
+    *,
+    may_lack: bool = False,
 ) -> NDArray[Any]:
     """Give text and missing values (NaN) of X (n, n_columns) the numbers of a coding."""
-    # `texts` are those of X, in the order of its numbers. NaN remains where the coding has nothing.
+    # `texts` are those of X, in the order of its numbers. Other missing values are refused, or stay
+    # NaN where a model may lack them.
     X = X.copy()
     for name, own_texts in texts.items():
         j, place = columns.index(name), {text: i for i, text in enumerate(coding.texts[name])}
@@ -270,6 +279,8 @@ def recoded(
     if X.dtype.kind == "f":
         for j, name in enumerate(columns):
             X[np.isnan(X[:, j]), j] = coding.gaps.get(name, coding.usual.get(name, np.nan))
+    if not may_lack:
+        _refuse_new_gaps(X, columns, file)
     return X
 
 
@@ -284,7 +295,7 @@ def gaps_in_words(gaps: NDArray[np.bool_], columns: Sequence[str] | None) -> str
     return f"{count(int(per.sum()), 'missing value')} in {count(n_rows, 'row')} ({listed(named)})"
 
 
-def refuse_new_gaps(X: NDArray[Any], columns: Sequence[str], file: object) -> None:
+def _refuse_new_gaps(X: NDArray[Any], columns: Sequence[str], file: object) -> None:
     """Refuse rows that still lack a value: training had none missing in that column."""
     if X.dtype.kind != "f" or not np.isnan(X).any():
         return

@@ -16,7 +16,6 @@ from tinykernel.base.coding import (
     joined,
     packed,
     recoded,
-    refuse_new_gaps,
     smallest_raw_type,
     whole_numbers,
 )
@@ -96,9 +95,7 @@ def coded_rows(
         coding = coding_of(numbers, names, texts, lacking)
     else:
         _refuse_new_texts(texts, coding)
-    numbers = recoded(numbers, names, texts, coding)
-    if not may_lack:
-        refuse_new_gaps(numbers, names, "X")
+    numbers = recoded(numbers, names, texts, coding, "X", may_lack=may_lack)
     held = whole_numbers(numbers)
     if held is not None:
         only_text = all(name in coding.texts for name in names)
@@ -118,9 +115,7 @@ def _coded_array(
     if coding is None:
         lacking = np.asarray(np.isnan(rows).any(axis=0), np.bool_)
         coding = coding_of(rows.astype(np.float64), columns, {}, lacking)
-    rows = recoded(rows, columns, {}, coding)
-    refuse_new_gaps(rows, columns, "X")
-    return rows, coding
+    return recoded(rows, columns, {}, coding, "X"), coding
 
 
 def _with_gaps(X: Any) -> NDArray[np.floating] | None:

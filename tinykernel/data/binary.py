@@ -20,14 +20,11 @@ from tinykernel.base import files as stored
 from tinykernel.base.coding import Column, column_of, joined, packed
 from tinykernel.base.errors import (
     DataError,
-    FileError,
     FormatError,
-    OptionError,
     ShapeError,
     ToolError,
 )
 from tinykernel.base.text import similar
-from tinykernel.data.delimited import read_table
 from tinykernel.data.tables import (
     ColumnChooser,
     FilePart,
@@ -366,42 +363,3 @@ def _names(path: Path, name: str, column: Any) -> _Array:
     except UnicodeDecodeError:
         raise DataError(f"{path}: column {name!r} holds bytes but not UTF-8; convert it") from None
     return np.array(texts, dtype=np.str_)
-
-
-FORMATS = (".npz", ".npy", ".csv", ".tsv", ".parquet")
-
-
-def read_parts(
-    path: Path,
-    selection: Selection,
-    *,
-    labels_needed: bool,
-    n_features: int | None = None,
-    in_pieces: bool = False,
-    keep_all: bool = False,
-) -> Parts:
-    """Read an existing data file by its suffix.
-
-    If labels are not needed, labels and groups may be missing. If a table has `n_features` columns,
-    none is the label. With `in_pieces` many rows stay in a file, as `numpy.memmap`. With
-    `keep_all` rows without a label stay, and labels are then ignored.
-    """
-    suffix = path.suffix.lower()
-    if selection.names_columns and suffix in (".npz", ".npy"):
-        raise OptionError(f"{path}: has no columns; leave out inputs and drop, or give a table")
-    chooser = ColumnChooser(path, selection, labels_needed, n_features, keep_all)
-    try:
-        if suffix == ".npz":
-            return read_npz(path, selection, labels_needed, in_pieces)
-        if suffix == ".npy":
-            return read_npy(path, selection, labels_needed, in_pieces)
-        if suffix in (".csv", ".tsv"):
-            return Parts(part_of(read_table(path, chooser.known), chooser), None)
-        if suffix == ".parquet":
-            return Parts(read_parquet(path, chooser, in_pieces), None)
-    except OSError as error:
-        reason = error.strerror or "damaged or cut short"
-        raise FileError(f"{path}: cannot be read ({reason})") from None
-    raise FormatError(
-        f"{path}: cannot be read as data; give a file that ends in {', '.join(FORMATS)}"
-    )

@@ -7,23 +7,16 @@ starts at its sample w * hop, as in the firmware.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError
 from tinykernel.base.text import count
-from tinykernel.data.recording_files import Reading
-from tinykernel.data.tracks import Track, majority
-
-
-@dataclass(frozen=True, eq=False)
-class Stretch:
-    """Consecutive samples of one group, without gaps or missing values."""
-
-    X: NDArray[Any]  # (samples, channels)
-    group: str
+from tinykernel.base.windows import as_rows
+from tinykernel.data.reading import NO_FILE, Reading, Recording
+from tinykernel.data.tracks import majority
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +55,7 @@ class Windows:
         The column of times.
     source : str
         The name of the file or folder.
-    stretches : tuple of Stretch
+    stretches : tuple of Recording
         All samples of stretches with windows, whatever their labels.
     padded : int
         Number of recordings shorter than a window, which were padded with zeros.
@@ -88,7 +81,7 @@ class Windows:
     dropped: dict[str, int]
     time: str | None
     source: str
-    stretches: tuple[Stretch, ...] = ()
+    stretches: tuple[Recording, ...] = ()
     padded: int = 0
     not_taken: tuple[str, ...] = ()
     resampled: int = 0
@@ -99,9 +92,27 @@ class Windows:
         """Inputs of a model: X, or rows of a window and the numbers at its end."""
         if not self.numbers:
             return self.X
-        from tinykernel.pieces.beside.spec import as_rows
-
         return as_rows(self.X, len(self.numbers))
+
+    def as_cut(self, reading: Reading) -> Reading:
+        """Return the reading that cuts other recordings into windows like these."""
+        lengths = {"window": self.X.shape[1], "hop": self.hop, "rate": self.rate}
+        return replace(reading, **lengths, inputs=self.channels, beside=self.numbers)
+
+    def adjacent(self, n: int) -> NDArray[Any]:
+        """Return n adjacent windows with the most labels; if none are adjacent, the first n."""
+        window = self.X.shape[1]
+        place = {key: i for i, key in enumerate(zip(self.segments, self.starts, strict=True))}
+        best, most = np.arange(min(n, len(self.X))), 0
+        for segment, start in place:
+            places = [place.get((segment, start + k * window)) for k in range(n)]
+            if None in places:
+                continue
+            rows = np.array(places)
+            labels = 1 if self.y is None else len(np.unique(self.y[rows]))
+            if labels > most:
+                best, most = rows, labels
+        return self.inputs[best]
 
     def __str__(self) -> str:
         """Describe the windows in one line."""
@@ -160,10 +171,10 @@ def window_starts(
 
 
 def long_enough(
-    tracks: Sequence[Track], window: int, reading: Reading, source: str
-) -> tuple[list[Track], int]:
+    tracks: Sequence[Recording], window: int, reading: Reading, source: str
+) -> tuple[list[Recording], int]:
     """Pad or drop recordings shorter than a window; also return the number of padded ones."""
-    long, padded = list[Track](), 0
+    long, padded = list[Recording](), 0
     for track in tracks:
         if window <= len(track.X) or (reading.short is None and not track.table.is_sound):
             long.append(track)
@@ -180,7 +191,7 @@ def long_enough(
     return long, padded
 
 
-def _padded(track: Track, n: int) -> Track:
+def _padded(track: Recording, n: int) -> Recording:
     """Append n rows of zeros to a recording, with its last label and group."""
 
     def longer(values: NDArray[Any] | None) -> NDArray[Any] | None:
@@ -201,7 +212,7 @@ def _padded(track: Track, n: int) -> Track:
     )
 
 
-def segments_of(track: Track) -> list[tuple[int, int]]:
+def segments_of(track: Recording) -> list[tuple[int, int]]:
     """Return the stretches of a recording without gaps and of one group."""
     group, breaks = track.table.group, track.breaks
     if group is not None:
@@ -209,44 +220,30 @@ def segments_of(track: Track) -> list[tuple[int, int]]:
     return list(pairwise([0, *breaks.tolist(), len(track.X)]))
 
 
-class _Piece(NamedTuple):
-    """The windows of one recording; segments are counted within it."""
-
-    X: NDArray[Any]
-    y: NDArray[Any] | None
-    groups: NDArray[np.str_]
-    starts: NDArray[np.int64]
-    end_times: NDArray[np.float64] | None
-    segments: NDArray[np.int64]
-    n_segments: int
-
-
-def cut(tracks: Sequence[Track], window: int, hop: int, reading: Reading, source: str) -> Windows:
-    """Cut all recordings and join the pieces."""
+def cut(
+    tracks: Sequence[Recording], window: int, hop: int, reading: Reading, source: str
+) -> Windows:
+    """Cut all recordings and join their windows."""
     dropped = {"mixed": 0, "missing": 0, "short": 0}
-    pieces = [_piece(track, window, hop, reading, dropped) for track in tracks]
-    if not any(len(piece.starts) for piece in pieces):
+    parts = [_cut(track, window, hop, reading, dropped) for track in tracks]
+    n_windows = [len(part["starts"]) for part in parts]
+    if not any(n_windows):
         raise DataError(
             f"{source}: no window is left: {dropped['mixed']} have several labels, "
             f"{dropped['missing']} missing values; give a shorter --window"
         )
-    *columns, segments, n_segments = zip(*pieces, strict=True)
     # Where one recording lacks labels or times, no window has any.
-    joined: list[Any] = [
-        None if any(part is None for part in parts) else np.concatenate(parts) for parts in columns
-    ]
-    X, y, groups, starts, end_times = joined
-    before = np.cumsum([0, *n_segments[:-1]])
+    joined: dict[str, Any] = {}
+    for name in parts[0]:
+        values = [part[name] for part in parts]
+        joined[name] = None if any(each is None for each in values) else np.concatenate(values)
+    n_before = np.cumsum([0, *(len(segments_of(track)) for track in tracks[:-1])])
+    joined["segments"] += np.repeat(n_before, n_windows)
     first = tracks[0]
     return Windows(
-        X=X,
-        y=y,
-        groups=groups,
+        **joined,
         recordings=tuple(track.name for track in tracks),
-        recording=np.repeat(np.arange(len(pieces), dtype=np.int64), list(map(len, columns[3]))),
-        segments=np.concatenate([inside + n for inside, n in zip(segments, before, strict=True)]),
-        starts=starts,
-        end_times=end_times,
+        recording=np.repeat(np.arange(len(parts), dtype=np.int64), n_windows),
         channels=first.channels[: len(first.channels) - len(reading.beside)],
         rate=first.rate,
         hop=hop,
@@ -258,19 +255,20 @@ def cut(tracks: Sequence[Track], window: int, hop: int, reading: Reading, source
     )
 
 
-def _stretches(track: Track) -> Iterator[Stretch]:
+def _stretches(track: Recording) -> Iterator[Recording]:
     """Yield the stretches of a recording without missing values."""
-    group = track.table.group
     for first, end in segments_of(track):
         lost = first + np.flatnonzero(track.holes[first:end])
         for before, after in pairwise([first - 1, *lost.tolist(), end]):
             if after > before + 1:
-                name = track.name if group is None else str(group[first])
-                yield Stretch(track.X[before + 1 : after], name)
+                # Without the file, which may be large.
+                yield replace(track.part(before + 1, after), table=NO_FILE)
 
 
-def _piece(track: Track, window: int, hop: int, reading: Reading, lost: dict[str, int]) -> _Piece:
-    """Cut one recording, and count dropped windows."""
+def _cut(
+    track: Recording, window: int, hop: int, reading: Reading, lost: dict[str, int]
+) -> dict[str, Any]:
+    """Return fields of the `Windows` of one recording, and count dropped ones."""
     segments = segments_of(track)
     starts, segment = window_starts(segments, window, hop)
     if not len(starts):
@@ -294,15 +292,14 @@ def _piece(track: Track, window: int, hop: int, reading: Reading, lost: dict[str
     starts = starts[keep]
     view = np.lib.stride_tricks.sliding_window_view(track.X, window, axis=0)
     group = track.table.group
-    return _Piece(
-        np.ascontiguousarray(view[starts].transpose(0, 2, 1)),
-        None if y is None else y[keep],
-        group[starts] if group is not None else np.full(len(starts), track.name),
-        starts,
-        track.times_at(starts + window - 1),
-        segment[keep],
-        len(segments),
-    )
+    return {
+        "X": np.ascontiguousarray(view[starts].transpose(0, 2, 1)),
+        "y": None if y is None else y[keep],
+        "groups": group[starts] if group is not None else np.full(len(starts), track.name),
+        "starts": starts,
+        "end_times": track.times_at(starts + window - 1),
+        "segments": segment[keep],
+    }
 
 
 def window_labels(
@@ -319,11 +316,11 @@ def window_labels(
     return labels, several
 
 
-def first_hole(track: Track, start: int) -> str:
+def first_hole(track: Recording, start: int) -> str:
     """Return an error about the first missing value or label of a window."""
-    row = start + int(track.lost[start:].argmax())
-    columns, cell, name = track.table.columns, "label", None
-    if track.holes[row]:
+    place = start + int(track.lost[start:].argmax())
+    columns, cell, name, row = track.table.columns, "label", None, track.first + place
+    if track.holes[place]:
         cell = "value"
         name = next(name for name in track.channels if np.isnan(columns[name][row]))
     return (

@@ -1,8 +1,8 @@
-"""Load and check data files: `load_data` for training, `load_rows` for a finished model."""
+"""Sources of rows, tables, arrays and pictures: read, checked, split and coded."""
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,63 +11,182 @@ from numpy.typing import NDArray
 
 from tinykernel.base.checks import check_choice
 from tinykernel.base.coding import (
+    RAW_DTYPES,
     Coding,
     coding_of,
     in_words,
     recoded,
-    refuse_new_gaps,
     smallest_raw_type,
     whole_numbers,
 )
-from tinykernel.base.errors import DataError, OptionError, RowsError, ShapeError
+from tinykernel.base.errors import (
+    DataError,
+    FileError,
+    FormatError,
+    OptionError,
+    RowsError,
+    ShapeError,
+)
 from tinykernel.data import faults
-from tinykernel.data.binary import read_parts
+from tinykernel.data.binary import read_npy, read_npz, read_parquet
 from tinykernel.data.columns import lost_digits, placeholders, similar_labels, without_needless
+from tinykernel.data.delimited import read_table
+from tinykernel.data.origin import Origin
 from tinykernel.data.partition import TEST_PART, Dataset, Rows, as_split, held_out_rows, split_part
-from tinykernel.data.paths import find_data, is_pictures
+from tinykernel.data.paths import find_data
 from tinykernel.data.pictures import PictureReading, read_pictures
-from tinykernel.data.tables import FilePart, Parts, Selection
+from tinykernel.data.tables import ColumnChooser, FilePart, Parts, Selection, part_of
 
 _ALL = Selection()
 
 
-def load_data(
-    path: str | os.PathLike[str],
-    selection: Selection = _ALL,
-    *,
-    test_size: float = 0.2,
-    seed: int = 0,
-    input_type: str | None = None,
-    values: bool = False,
-    pictures: PictureReading | None = None,
-) -> Dataset:
-    """Load a data file to train on, and hold out test rows.
-
-    A file without a test part is split by ``sklearn.model_selection.train_test_split(...,
-    test_size=test_size, stratify=y, random_state=seed)``, with at least as many test rows as
-    classes; with groups by the first part of ``StratifiedGroupKFold(round(1 / test_size),
-    shuffle=True, random_state=seed)``; values at random. A `test_size` of 0 holds out none.
+@dataclass(frozen=True)
+class TableSource:
+    """A table or arrays; the last six fields are of a finished model.
 
     `input_type` is that of the inputs, by default as in the file; a table of whole numbers, even if
-    written as 3.0, holds integers. With `values` the labels are numbers to predict. Arrays of more
-    than two dimensions are flattened in row-major order.
+    written as 3.0, holds integers. With `values` the labels are numbers to predict. With `keep_all`
+    rows of a table without a label stay; if a label is missing, none is used. Missing values stay
+    NaN if the model `takes_gaps`; `in_order` makes its order of arrays with more dimensions.
     """
-    if not 0 <= test_size < 1:
-        raise OptionError(f"test size must be at least 0 and below 1, got {test_size}")
-    if pictures is not None or is_pictures(path):
-        parts = read_pictures(path, pictures or PictureReading(), to_train=True)
+
+    path: str | os.PathLike[str]
+    selection: Selection = _ALL
+    values: bool = False
+    input_type: str | None = None
+    n_features: int | None = None
+    feature_names: Sequence[str] | None = None
+    classes: Sequence[object] | None = None
+    keep_all: bool = False
+    takes_gaps: bool = False
+    in_order: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+
+    def train_rows(self, test_size: float = 0.2, seed: int = 0) -> Dataset:
+        """Load training rows, and hold out test rows.
+
+        A file without a test part is split by ``sklearn.model_selection.train_test_split(...,
+        test_size=test_size, stratify=y, random_state=seed)``, with at least as many test rows as
+        classes; values at random, and groups as `held_out_groups` does, by a part of
+        ``StratifiedGroupKFold(round(1 / test_size), shuffle=True, random_state=seed)``. A
+        `test_size` of 0 holds out none.
+        Arrays of more than two dimensions are flattened in row-major order.
+        """
+        parts = read_parts(find_data(self.path), self.selection, labels_needed=True, in_pieces=True)
+        by_group = self.selection.groups is not None
+        dataset = _dataset(parts, self.selection, self.values, test_size, seed, by_group)
+        # Later tables may have further columns.
+        known = Origin(
+            missing=self.selection.missing, inputs=dataset.columns, coding=dataset.coding
+        )
+        return replace(_typed(dataset, self.input_type), origin=known)
+
+    def rows(self, test_size: float | None = None, seed: int = 0) -> Rows:
+        """Load the test part, else all rows or those that a training held out."""
+        parts = read_parts(
+            find_data(self.path),
+            self.selection,
+            labels_needed=False,
+            n_features=self.n_features,
+            keep_all=self.keep_all,
+        )
+        part = self._complete(_flat(parts.any_part, self.in_order))
+        y = part.y
+        if y is not None and self.classes is not None:
+            y = faults.as_classes(part, y, self.classes)
+        rows = Rows(part.X, y, part.file.name, "all rows", part.group, part.notes)
+        if parts.test is not None:
+            return replace(rows, part=TEST_PART)
+        return _held_out(part, rows, test_size, seed, self.selection.groups is not None)
+
+    def _complete(self, part: FilePart) -> FilePart:
+        """Check rows for a finished model, and drop or code missing values."""
+        selection, names = self.selection, self.feature_names
+        may_lack = self.takes_gaps or _may_lack(part, selection)
+        coding = selection.coding or Coding()
+        part = faults.checked_part(
+            part, n_features=self.n_features, like="the model", gaps=may_lack, values=self.values
+        )
+        faults.check_columns(part, names)
+        faults.refuse_new_texts(part, coding)
+        if selection.missing == "drop":
+            part, notes = faults.without_gaps(part)
+            return replace(part, notes=(*part.notes, *notes))
+        X = part.X
+        # An array has the columns of the model, in their order.
+        columns = part.columns or tuple(names or map(str, range(X.shape[1])))
+        gaps = np.isnan(X) if X.dtype.kind == "f" else None
+        notes = in_words(replace(coding, texts={}), gaps, columns)
+        X = recoded(X, columns, part.texts, coding, part.file, may_lack=self.takes_gaps)
+        return replace(part, X=X, notes=(*part.notes, *notes))
+
+
+@dataclass(frozen=True)
+class PictureSource:
+    """A picture or a folder of pictures; the labels count if one of them is a class."""
+
+    path: str | os.PathLike[str]
+    how: PictureReading | None  # None for a model of other inputs
+    values: bool = False
+    classes: Sequence[object] | None = None
+
+    def train_rows(self, test_size: float = 0.2, seed: int = 0) -> Dataset:
+        """Load training pictures, and hold out test pictures."""
+        how = self.how or PictureReading()
+        parts = read_pictures(self.path, how, to_train=True)
         assert parts.train is not None
-        return _dataset(parts, selection, values, test_size, seed, parts.train.group is not None)
-    file = find_data(path)
-    parts = read_parts(file, selection, labels_needed=True, in_pieces=True)
-    dataset = _dataset(parts, selection, values, test_size, seed, selection.groups is not None)
-    return _typed(dataset, input_type)
+        by_group = parts.train.group is not None
+        dataset = _dataset(parts, _ALL, self.values, test_size, seed, by_group)
+        return replace(dataset, origin=Origin(pictures=how.remembered))
+
+    def rows(self, test_size: float | None = None, seed: int = 0) -> Rows:
+        """Load the test part, else all pictures or those that a training held out."""
+        if self.how is None:
+            raise DataError(
+                f"{self.path}: holds pictures, but the model takes no images of 8 bits; give other "
+                "data"
+            )
+        parts = read_pictures(self.path, self.how, to_train=False)
+        part = faults.checked_part(parts.any_part)
+        y = part.y
+        if y is not None and self.classes is not None:
+            known = {str(label) for label in self.classes}
+            same = not known.isdisjoint(y.astype(np.str_).tolist())
+            y = faults.as_classes(part, y, self.classes) if same else None
+        rows = Rows(part.X, y, part.file.name, "all pictures", part.group, part.notes)
+        rows = replace(rows, names=part.names)
+        if parts.test is not None:
+            return replace(rows, part=TEST_PART)
+        return _held_out(part, rows, test_size, seed, part.group is not None)
+
+
+def _flat(part: FilePart, in_order: Callable[[NDArray[Any]], NDArray[Any]] | None) -> FilePart:
+    """Return a part whose values of a row have the order of a model that knows its axes."""
+    if in_order is None or part.X.ndim < 3:
+        return part
+    try:
+        return replace(part, X=in_order(part.X))
+    except ShapeError as error:
+        raise ShapeError(f"{part.file}: {error}") from None
+
+
+def _held_out(
+    part: FilePart, rows: Rows, test_size: float | None, seed: int, by_group: bool
+) -> Rows:
+    """Return all rows of a checked part, or those that a training with this split held out."""
+    if test_size is None:
+        return rows
+    labels = faults.needed_labels(part)
+    _, test, kind = held_out_rows(part, labels, test_size, seed, by_group=by_group)
+    share = f"{100 * len(test) / len(labels):.3g} %"
+    return replace(rows.at(test), part=f"test rows ({share} held out, {kind}, seed {seed})")
 
 
 def _dataset(
     parts: Parts, selection: Selection, values: bool, test_size: float, seed: int, by_group: bool
 ) -> Dataset:
     """Check parts, hold out test rows, and code text and missing values."""
+    if not 0 <= test_size < 1:
+        raise OptionError(f"test size must be at least 0 and below 1, got {test_size}")
     part, test = parts.train, parts.test
     if part is None:
         assert test is not None
@@ -129,11 +248,8 @@ def _coded(data: Dataset, part: FilePart, selection: Selection) -> Dataset:
     if not (coding.texts or coding.gaps or coding.usual):
         return data
     X_test = data.X_test
-    X = recoded(X, columns, part.texts, coding)
-    X_test = None if X_test is None else recoded(X_test, columns, part.texts, coding)
-    for rows in (X, X_test):
-        if keeps and rows is not None:
-            refuse_new_gaps(rows, columns, data.source)
+    how = columns, part.texts, coding, data.source
+    X, X_test = recoded(X, *how), None if X_test is None else recoded(X_test, *how)
     notes = (*data.notes, *in_words(coding, gaps, columns))
     return replace(data, X_train=X, X_test=X_test, coding=coding, notes=notes)
 
@@ -159,8 +275,6 @@ def _typed(data: Dataset, input_type: str | None) -> Dataset:
 
 def _check_type(data: Dataset, input_type: str, limits: tuple[int, int] | None) -> None:
     """Refuse a type that cannot hold the inputs; `limits` is the range of whole numbers."""
-    from tinykernel.pieces.scale.spec import RAW_DTYPES
-
     check_choice("input type", input_type, RAW_DTYPES)
     if input_type == "float32":
         return
@@ -170,57 +284,6 @@ def _check_type(data: Dataset, input_type: str, limits: tuple[int, int] | None) 
         if limits is not None:
             kind = f"whole numbers from {limits[0]} to {limits[1]}"
         raise DataError(f"{data.source}: the inputs are {kind}, which do not fit {input_type}")
-
-
-def load_rows(
-    path: str | os.PathLike[str],
-    selection: Selection = _ALL,
-    *,
-    n_features: int | None = None,
-    feature_names: Sequence[str] | None = None,
-    classes: Sequence[object] | None = None,
-    test_size: float | None = None,
-    seed: int = 0,
-    values: bool = False,
-    keep_all: bool = False,
-    takes_gaps: bool = False,
-    pictures: PictureReading | None = None,
-    in_order: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
-) -> Rows:
-    """Load rows for a finished model: the test part of the file, else all rows.
-
-    Parameters are those of `load_data`; labels are optional. Rows must have `n_features`, and a
-    table the columns `feature_names` in this order. Labels get the type of `classes`. With
-    `test_size`, rows of a file without a test part are the test rows of `load_data`. With
-    `keep_all` rows of a table without a label stay; if a label is missing, none is used. Missing
-    values stay NaN if the model `takes_gaps`. `in_order` makes rows of a model's order of arrays of
-    more than two dimensions.
-    """
-    if n_features is None and feature_names is not None:
-        n_features = len(feature_names)
-    if is_pictures(path):
-        rows, part = _picture_rows(path, pictures, classes)
-        by_group = part.group is not None
-    else:
-        file = find_data(path)
-        parts = read_parts(
-            file, selection, labels_needed=False, n_features=n_features, keep_all=keep_all
-        )
-        by_group = selection.groups is not None
-        how = n_features, selection, values, takes_gaps
-        part = _complete(_flat(parts.any_part, in_order), feature_names, *how)
-        y = part.y
-        if y is not None and classes is not None:
-            y = faults.as_classes(part, y, classes)
-        which = "all rows" if parts.test is None else TEST_PART
-        rows = Rows(part.X, y, file.name, which, part.group, part.notes)
-    if rows.part == TEST_PART or test_size is None:
-        return rows
-    labels = faults.needed_labels(part)
-    _, test, kind = held_out_rows(part, labels, test_size, seed, by_group=by_group)
-    share = f"{100 * len(test) / len(labels):.3g} %"
-    which = f"test rows ({share} held out, {kind}, seed {seed})"
-    return replace(rows.at(test), part=which)
 
 
 def load_inputs(
@@ -251,64 +314,45 @@ def load_inputs(
     if coding is not None:
         faults.refuse_new_texts(part, coding)
         texts = {name: part.texts[name] for name in known if name in part.texts}
-        part = replace(part, X=recoded(part.X, columns, texts, coding))
+        part = replace(part, X=recoded(part.X, columns, texts, coding, file, may_lack=True))
     rows: NDArray[Any] = part.X[:, [columns.index(name) for name in names]] if names else part.X
     return rows
 
 
-def _flat(part: FilePart, in_order: Callable[[NDArray[Any]], NDArray[Any]] | None) -> FilePart:
-    """Return a part whose values of a row have the order of a model that knows its axes."""
-    if in_order is None or part.X.ndim < 3:
-        return part
-    try:
-        return replace(part, X=in_order(part.X))
-    except ShapeError as error:
-        raise ShapeError(f"{part.file}: {error}") from None
+FORMATS = (".npz", ".npy", ".csv", ".tsv", ".parquet")
 
 
-def _picture_rows(
-    path: str | os.PathLike[str], how: PictureReading | None, classes: Sequence[object] | None
-) -> tuple[Rows, FilePart]:
-    """Load pictures for a finished model; ignore the labels if none of them is a class."""
-    if how is None:
-        raise DataError(
-            f"{path}: holds pictures, but the model takes no images of 8 bits; give other data"
-        )
-    parts = read_pictures(path, how, to_train=False)
-    part = faults.checked_part(parts.any_part)
-    y = part.y
-    if y is not None and classes is not None:
-        same = not {str(label) for label in classes}.isdisjoint(y.astype(np.str_).tolist())
-        y = faults.as_classes(part, y, classes) if same else None
-    which = "all pictures" if parts.test is None else TEST_PART
-    return Rows(part.X, y, part.file.name, which, part.group, part.notes, names=part.names), part
-
-
-def _complete(
-    part: FilePart,
-    feature_names: Sequence[str] | None,
-    n_features: int | None,
+def read_parts(
+    path: Path,
     selection: Selection,
-    values: bool,
-    takes_gaps: bool,
-) -> FilePart:
-    """Check rows for a finished model, and drop or code missing values."""
-    may_lack = takes_gaps or _may_lack(part, selection)
-    coding = selection.coding or Coding()
-    how = {"n_features": n_features, "like": "the model", "gaps": may_lack, "values": values}
-    part = faults.checked_part(part, **how)  # type: ignore[arg-type]
-    faults.check_columns(part, feature_names)
-    faults.refuse_new_texts(part, coding)
-    X, notes = part.X, tuple[str, ...]()
-    if selection.missing == "drop":
-        part, notes = faults.without_gaps(part)
-        X = part.X
-    else:
-        # An array has the columns of the model, in their order.
-        columns = part.columns or tuple(feature_names or map(str, range(X.shape[1])))
-        gaps = np.isnan(X) if X.dtype.kind == "f" else None
-        notes = in_words(replace(coding, texts={}), gaps, columns)
-        X = recoded(X, columns, part.texts, coding)
-        if not takes_gaps:
-            refuse_new_gaps(X, columns, part.file)
-    return replace(part, X=X, notes=(*part.notes, *notes))
+    *,
+    labels_needed: bool,
+    n_features: int | None = None,
+    in_pieces: bool = False,
+    keep_all: bool = False,
+) -> Parts:
+    """Read an existing data file by its suffix.
+
+    If labels are not needed, labels and groups may be missing. If a table has `n_features` columns,
+    none is the label. With `in_pieces` many rows stay in a file, as `numpy.memmap`. With
+    `keep_all` rows without a label stay, and labels are then ignored.
+    """
+    suffix = path.suffix.lower()
+    if selection.names_columns and suffix in (".npz", ".npy"):
+        raise OptionError(f"{path}: has no columns; leave out inputs and drop, or give a table")
+    chooser = ColumnChooser(path, selection, labels_needed, n_features, keep_all)
+    try:
+        if suffix == ".npz":
+            return read_npz(path, selection, labels_needed, in_pieces)
+        if suffix == ".npy":
+            return read_npy(path, selection, labels_needed, in_pieces)
+        if suffix in (".csv", ".tsv"):
+            return Parts(part_of(read_table(path, chooser.known), chooser), None)
+        if suffix == ".parquet":
+            return Parts(read_parquet(path, chooser, in_pieces), None)
+    except OSError as error:
+        reason = error.strerror or "damaged or cut short"
+        raise FileError(f"{path}: cannot be read ({reason})") from None
+    raise FormatError(
+        f"{path}: cannot be read as data; give a file that ends in {', '.join(FORMATS)}"
+    )

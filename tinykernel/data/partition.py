@@ -1,8 +1,8 @@
 """Data sets: training rows, test rows that are split off, and rows for a finished model."""
 
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from tinykernel.base.errors import RowsError
 from tinykernel.base.files import drawn_places, rows_at
 from tinykernel.base.text import count
 from tinykernel.data.faults import needed_labels, shown
+from tinykernel.data.origin import Origin
 from tinykernel.data.tables import FilePart
 
 
@@ -23,14 +24,21 @@ def held_out_rows(
     """Return training rows, test rows, and the kind of the split as text."""
     is_class = y.dtype.kind != "f"  # values are floats, labels never
     codes = y if is_class else np.zeros(len(y), dtype=np.int64)
-    train, test = (_group_split if by_group else _stratified_split)(part, codes, test_size, seed)
-    missing = np.setdiff1d(codes, codes[train])
-    if missing.size:
+    if not by_group:
+        kind = "stratified" if is_class else "at random"
+        return *_stratified_split(part, codes, test_size, seed), kind
+    group = np.asarray(part.group)
+    if (group == group[0]).all():
         raise RowsError(
-            f"{part.file}: holding out {len(test)} of {len(y)} rows leaves no training row of "
-            f"the class {shown(missing[0])}; use a smaller --test"
+            f"{part.file}: all rows are in one group; give at least two, or leave out --groups"
         )
-    return train, test, "whole groups" if by_group else "stratified" if is_class else "at random"
+    test = held_out_groups(codes, group, test_size, seed)
+    if test is None:
+        raise RowsError(
+            f"{part.file}: holding out a group leaves no training row of a class; give each class "
+            "in several groups, or use --test 0"
+        )
+    return np.setdiff1d(np.arange(len(y)), test), test, "whole groups"
 
 
 def _stratified_split(
@@ -53,40 +61,41 @@ def _stratified_split(
     train, test = train_test_split(
         np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
     )
+    missing = np.setdiff1d(labels, y[train])
+    if missing.size:
+        raise RowsError(
+            f"{part.file}: holding out {n_test} of {len(y)} rows leaves no training row of the "
+            f"class {shown(missing[0])}; use a smaller --test"
+        )
     return train, test
 
 
-def _group_split(
-    part: FilePart, y: NDArray[Any], test_size: float, seed: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the indices of training and test rows, split by groups."""
-    names, group = np.unique(np.asarray(part.group), return_inverse=True)
-    n_parts = min(max(2, round(1 / test_size)), names.size)
-    if n_parts < 2:
-        raise RowsError(
-            f"{part.file}: all rows are in one group; give at least two, or leave out --groups"
-        )
-    if np.unique(y, return_counts=True)[1].max() < n_parts:
-        raise RowsError(f"{part.file}: too few rows to hold out groups; use --test 0")
-    parts = [aside for _, aside in group_folds(n_parts, y, group, seed)]
-    test = part_of_most_classes(parts, y)
-    test = parts[0] if test is None else test
-    if not len(test):
-        raise RowsError(f"{part.file}: too few groups to hold one out; use --test 0")
-    return np.setdiff1d(np.arange(len(y)), test), test
-
-
-def part_of_most_classes(
-    parts: Iterable[NDArray[np.intp]], y: NDArray[Any]
+def held_out_groups(
+    y: NDArray[Any], group: NDArray[Any], test_size: float, seed: int
 ) -> NDArray[np.intp] | None:
-    """Return the first part with the most classes, of those that leave rows of every class."""
-    # The first fold of the splitter gets the groups whose classes are the most unusual.
+    """Return rows of whole groups to test on; None if each group has a class of its own.
+
+    Of the parts without which every class still has training rows, it is the first one with the
+    most classes: the first fold of the splitter gets the groups whose classes are the most unusual.
+    """
+    names, number = np.unique(group, return_inverse=True)
+    n_parts = min(max(2, round(1 / test_size)), len(names))
     codes, best, most = np.unique(y, return_inverse=True)[1], None, 0
-    for part in parts:
+    for part in _candidates(n_parts, codes, number, seed):
         n, left = np.unique(codes[part]).size, np.unique(np.delete(codes, part)).size
         if n > most and left == codes.max() + 1:
             best, most = part, n
     return best
+
+
+def _candidates(
+    n_parts: int, codes: NDArray[np.intp], group: NDArray[np.intp], seed: int
+) -> Iterator[NDArray[np.intp]]:
+    """Yield candidates for the test part: those of the splitter, then every single group."""
+    if np.bincount(codes).max() >= n_parts:
+        yield from (aside for _, aside in group_folds(n_parts, codes, group, seed))
+    for number in np.random.default_rng(seed).permutation(group.max() + 1):
+        yield np.flatnonzero(group == number)
 
 
 def group_folds(
@@ -124,6 +133,8 @@ class Dataset:
     coding: Coding | None = None  # codes of text and of missing values
     drawn_of: int | None = None  # training rows of the file, where `X_train` is a sample
     beside: int = 0  # numbers beside a window, the last values of a row
+    origin: Origin = field(default_factory=Origin)  # how the source was read
+    windows: str = ""  # description of the windows of recordings
 
     @property
     def training(self) -> tuple[NDArray[Any], ...]:

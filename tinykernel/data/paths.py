@@ -72,13 +72,3 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         sum(name.endswith(suffixes) for name in names) for suffixes in (PICTURES, RECORDINGS)
     )
     return "pictures" if n_pictures > n_recordings else "recordings"
-
-
-def is_recording(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a sound or a folder of recordings."""
-    return kind_of(path) == "recordings"
-
-
-def is_pictures(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a picture, or a folder with more pictures than recordings."""
-    return kind_of(path) == "pictures"

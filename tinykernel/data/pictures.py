@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from tinykernel.data.delimited import text_labels
 from tinykernel.data.labels import NamePattern
 from tinykernel.data.paths import PICTURES, data_folder, files_with, find_data
 from tinykernel.data.tables import FilePart, Parts
-
-if TYPE_CHECKING:
-    from tinykernel.pieces.frame.spec import Frame
 
 #: Most pixels of a picture: turning it takes eight bytes a pixel; decoders of two formats 16 to 24.
 MOST_PIXELS = 50_000_000
@@ -191,16 +188,9 @@ def labels_of(
         _refuse_strays(files)
     if pattern is None:
         return [_folder_of(file) for file in files], None
-    fields = [pattern.find(file) for file in files]
-    lacking = next((file for file, each in zip(files, fields, strict=True) if each is None), None)
-    if lacking is not None and (needed or any(fields)):
-        raise DataError(
-            f"{lacking}: its name does not match {pattern.text!r}; move it elsewhere, or give "
-            "another --name"
-        )
-    known = [each for each in fields if each is not None]
-    if len(known) < len(fields):
+    if not needed and not any(map(pattern.find, files)):
         return None, None
+    known = [pattern.find(file, needed=True) or (None, None) for file in files]
     labels = [label or _folder_of(file) for file, (label, _) in zip(files, known, strict=True)]
     return labels, [group for _, group in known if group is not None] or None
 
@@ -230,6 +220,17 @@ _NAMED = 3
 _FEW_LEVELS = 64  # of 256
 
 
+class Camera(Protocol):
+    """What turns pictures into the bytes of a frame."""
+
+    @property
+    def frame(self) -> tuple[int, int, int]:
+        """Rows, columns and bytes of a pixel."""
+
+    def encoded(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Encode red, green and blue (rows, columns, 3) as bytes of a frame."""
+
+
 @dataclass(frozen=True)
 class PictureReading:
     """How pictures are read; without a shape they become squares."""
@@ -238,7 +239,7 @@ class PictureReading:
     name: str | None = None  # see `NamePattern`; else the label is the name of the folder
     label: str | None = None  # fields of `name`
     groups: str | None = None
-    frame: str | None = None  # a camera's WIDTHxHEIGHT:FORMAT; arrays then hold its bytes
+    camera: Camera | None = None  # arrays then hold the bytes of its frames
     side: int = _SIDE  # pixels, without a shape
 
     def __post_init__(self) -> None:
@@ -249,7 +250,7 @@ class PictureReading:
                 f"{option}: pictures have no columns; give its place in their names, as in "
                 "--name '{label}_{person}_*'"
             )
-        if self.frame is not None and self.shape is None:
+        if self.camera is not None and self.shape is None:
             raise OptionError("frame: needs an image_shape to resize to, such as 32x32x3")
         if self.shape is not None and self.channels not in (1, 3):
             raise OptionError(
@@ -263,16 +264,9 @@ class PictureReading:
         return self.shape[2] if len(self.shape) == 3 else 1
 
     @property
-    def camera(self) -> Frame | None:
-        """The camera; the shape of the image does not matter here."""
-        from tinykernel.pieces.frame.spec import Frame
-
-        return None if self.frame is None else Frame.of(self.frame, (1, 1, 1))
-
-    @property
     def remembered(self) -> dict[str, Any]:
         """Settings for the model file, as JSON types."""
-        left_out = ("shape", "side")
+        left_out = ("shape", "side", "camera")
         return {k: v for k, v in vars(self).items() if k not in left_out and v is not None}
 
 
@@ -283,7 +277,7 @@ def read_pictures(path: str | os.PathLike[str], how: PictureReading, *, to_train
     pillow()
     files = find_pictures(path)
     notes = files.notes
-    if how.shape is None and how.frame is None:
+    if how.shape is None:
         channels = 3 if any(_mode(file) not in _GREY for file in _looked_at(files)) else 1
         how = replace(how, shape=(how.side, how.side, channels))
         size = "x".join(map(str, how.shape or ()))
@@ -327,11 +321,8 @@ def _part(
     if not labels_needed and source.is_file():
         labels = None  # the folder of a single picture is not its label
     camera = how.camera
-    if camera is None:
-        assert how.shape is not None
-        shape = (*how.shape[:2], how.channels)
-    else:
-        shape = (camera.height, camera.width, camera.taken.channels)
+    assert how.shape is not None
+    shape = (*how.shape[:2], how.channels) if camera is None else camera.frame
     X = np.empty((len(files), *shape), np.uint8)
     readable, broken = list[int](), list[str]()
     for i, file in enumerate(files):
@@ -340,7 +331,7 @@ def _part(
             if camera is None:
                 X[len(readable)] = decoded(file, *shape)
             else:
-                X[len(readable)] = camera.encoded(decoded(file, camera.height, camera.width, 3))
+                X[len(readable)] = camera.encoded(decoded(file, shape[0], shape[1], 3))
         except BrokenPictureError as error:
             if len(files) == 1:
                 raise DataError(f"{file}: {error}") from None

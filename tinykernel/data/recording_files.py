@@ -1,145 +1,28 @@
-"""Read recordings: tables, .npz and sounds, as columns of samples."""
+"""Recordings: the files of a folder, and a reader for each format."""
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.base.checks import check_choice, check_positive
 from tinykernel.base.coding import Column, number_of
 from tinykernel.base.errors import DataError, FileError, FormatError, OptionError, ShapeError
 from tinykernel.base.text import listed
 from tinykernel.data.binary import ArrowTable, npz_array, open_npz, parquet_table
 from tinykernel.data.columns import is_time_name
 from tinykernel.data.delimited import TextTable, read_table
-from tinykernel.data.labels import NO_SPAN, NamePattern, Span, is_background, read_label_file
+from tinykernel.data.labels import NamePattern, is_background, read_label_file
 from tinykernel.data.paths import RECORDINGS, SOUNDS, data_folder, files_with, find_data
+from tinykernel.data.reading import Columns, Reading, of_all
 from tinykernel.data.tables import ColumnChooser, Selection
-from tinykernel.data.wav import read_coded, read_wav, resampled
+from tinykernel.data.wav import read_coded, read_wav
 
-_MOST_TIMES = 64  # largest ratio of rates in resampling
-#: Texts in lower case that stand for a missing label.
-NO_LABEL = ("", "nan", "na", "null")
 _ZONE = re.compile(r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:?\d\d)$")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How recordings are read and cut; the fields are parameters of `windows`."""
-
-    window: str | int | None = None
-    hop: str | int | None = None
-    label: str | None = None
-    groups: str | None = None
-    name: str | None = None
-    inputs: Sequence[str] | None = None
-    drop: Sequence[str] = ()
-    rate: float | None = None
-    time: str | None = None
-    mixed: str = "drop"
-    missing: str = "error"
-    short: str | None = None
-    beside: Sequence[str] = ()
-    background: Sequence[str] = ()
-    labels_needed: bool = True
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        check_choice("mixed", self.mixed, ("drop", "majority"))
-        check_choice("missing", self.missing, ("error", "drop"))
-        check_choice("short", self.short, (None, "pad", "drop"))
-        if self.rate is not None:
-            object.__setattr__(self, "rate", check_positive("rate", self.rate))
-        for name, value in (("inputs", self.inputs), ("drop", self.drop)):
-            if isinstance(value, str):
-                raise OptionError(f"{name} must be a list of names; got the text {value!r}")
-        columns = [*(self.inputs or ()), *self.beside]
-        double = next((name for name in columns if columns.count(name) > 1), None)
-        if double is not None:
-            raise OptionError(f"inputs and beside name the column {double!r} twice; name it once")
-
-
-@dataclass(eq=False)
-class Columns:
-    """One recording of a file; a missing number is NaN, a missing label or group empty."""
-
-    file: Path
-    columns: dict[str, NDArray[Any]]  # candidates for channels and times: numbers, or text.
-    y: NDArray[Any] | None = None
-    group: NDArray[Any] | None = None
-    lines: Sequence[int] | None = None
-    rate: float | None = None
-    keeps_type: bool = False  # True for arrays and sounds, which have a type
-    is_sound: bool = False
-    own_rate: float | None = None  # original rate of a resampled sound
-    # First row and cell that is not a number, by column of other numbers.
-    faults: dict[str, tuple[int, str]] = field(default_factory=dict)
-    spans: tuple[Span, ...] | None = None  # of a sound with a file of labels, in place of `y`
-
-    def at_rate(self, rate: float) -> "Columns":
-        """Return a sound at another rate."""
-        assert self.rate is not None
-        if not self.rate / _MOST_TIMES <= rate <= self.rate * _MOST_TIMES:
-            raise OptionError(
-                f"{self.file}: has {self.rate:g} Hz, too far from rate={rate:g}; give another"
-            )
-        samples = resampled(np.column_stack(list(self.columns.values())), self.rate, rate)
-        y, group = (
-            None if text is None else of_all(text[0], len(samples)) for text in (self.y, self.group)
-        )
-        columns = dict(zip(self.columns, samples.T, strict=True))
-        spans = None if self.spans is None else tuple(s.at(rate / self.rate) for s in self.spans)
-        made = replace(self, columns=columns, y=y, group=group, spans=spans)
-        return replace(made, rate=rate, own_rate=self.rate)
-
-    def with_labels(self, still: str | None) -> "Columns":
-        """Return it with a label a sample: what has none is `still`, if that is a label."""
-        # Outside of the spans of a sound it is `NO_SPAN` otherwise; a file without any label stays.
-        if self.spans is not None:
-            still = still or NO_SPAN
-            if not self.spans:
-                return replace(self, y=of_all(still, self.n_rows), spans=None)
-            longest = max([len(still), *(len(span.label) for span in self.spans)])
-            y = np.full(self.n_rows, still, f"U{longest}")
-            for span in self.spans:
-                y[span.first : span.end] = span.label
-            return replace(self, y=y, spans=None)
-        if self.y is None or still is None or not any(self.y.strides):
-            return self
-        missing = np.isin(np.char.lower(self.y.astype(np.str_)), NO_LABEL)
-        if missing.all() or not missing.any():
-            return self
-        return replace(self, y=np.where(missing, still, self.y))
-
-    def labels(self) -> set[str]:
-        """Return the labels in it, also empty ones."""
-        if self.spans is not None:
-            return {span.label for span in self.spans}
-        if self.y is None:
-            return set()
-        # The samples of a sound share the memory of one label.
-        return set(np.unique(self.y[: None if any(self.y.strides) else 1]).tolist())
-
-    @property
-    def n_rows(self) -> int:
-        """Number of samples."""
-        return len(next(iter(self.columns.values())))
-
-    def place(self, row: int, name: str | None = None) -> str:
-        """Return the place of a value in the file, for messages."""
-        line = "" if self.lines is None else f" (line {self.lines[row]})"
-        column = "" if name is None else f", column {name!r}"
-        return f"{self.file}: row {row + 1}{line}{column}"
-
-
-def of_all(text: str, n: int) -> NDArray[Any]:
-    """Return a label or group for n samples, in constant memory."""
-    return np.broadcast_to(np.array([text]), n)
 
 
 def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
@@ -172,13 +55,7 @@ def read_recording(path: Path, reading: Reading, *, samples: bool = True) -> Col
         labels_needed=reading.labels_needed and not has_label,
     )
     table = _read(path, inside, samples)
-    fields = pattern.find(path)
-    if fields is None and reading.labels_needed:
-        raise DataError(
-            f"{path}: its name does not match {reading.name!r}; move it elsewhere, or give "
-            "another --name"
-        )
-    label, group = fields or (None, None)
+    label, group = pattern.find(path, needed=reading.labels_needed) or (None, None)
     if label is None and table.is_sound and is_background(path.resolve().parent.name):
         label = path.resolve().parent.name  # a folder of background has other names
     if has_label and table.spans is None:
@@ -191,27 +68,46 @@ def read_recording(path: Path, reading: Reading, *, samples: bool = True) -> Col
 def _read(path: Path, reading: Reading, samples: bool) -> Columns:
     suffix = path.suffix.lower()
     try:
-        if suffix == ".npz":
-            return _from_npz(path, reading)
         if suffix in SOUNDS:
             return _from_sound(path, reading, samples)
-        chooser = ColumnChooser(
-            path,
-            Selection(label=reading.label, groups=reading.groups),
-            reading.labels_needed,
-            other_way=", or where they are in the path, as in --name '{label}'",
-        )
-        if suffix in (".csv", ".tsv"):
-            return _from_table(read_table(path, chooser.known), chooser, reading.time)
-        if suffix == ".parquet":
-            return parquet_table(
-                path, lambda held: _from_table(ArrowTable(path, held), chooser, reading.time)
-            )
+        if suffix in _READERS:
+            return _READERS[suffix](path, reading)
     except OSError as error:
         reason = error.strerror or "damaged or cut short"
         raise FormatError(f"{path}: cannot be read ({reason})") from None
     raise FormatError(
         f"{path}: cannot be read as a recording; give a file that ends in {', '.join(RECORDINGS)}"
+    )
+
+
+def _from_sound(path: Path, reading: Reading, samples: bool) -> Columns:
+    for option, value in (("--label", reading.label), ("--groups", reading.groups)):
+        if value is not None:
+            raise OptionError(
+                f"{path}: a sound has no column {value!r}; leave out {option}, or give its place "
+                f"in the file name, as in --name '{{{value}}}_*'"
+            )
+    X, rate = read_wav(path, samples) if path.suffix.lower() == ".wav" else read_coded(path)
+    if not len(X):
+        raise DataError(f"{path}: holds no samples; remove it")
+    columns = {f"channel {i + 1}": X[:, i] for i in range(X.shape[1])}
+    y, spans = of_all(path.resolve().parent.name, len(X)), read_label_file(path, rate, len(X))
+    table = Columns(path, columns, y, rate=rate, keeps_type=True, is_sound=True)
+    return table if spans is None else replace(table, y=None, spans=spans)
+
+
+def _from_rows(path: Path, reading: Reading) -> Columns:
+    """Read a table with a row for each sample."""
+    chooser = ColumnChooser(
+        path,
+        Selection(label=reading.label, groups=reading.groups),
+        reading.labels_needed,
+        other_way=", or where they are in the path, as in --name '{label}'",
+    )
+    if path.suffix.lower() != ".parquet":
+        return _from_table(read_table(path, chooser.known), chooser, reading.time)
+    return parquet_table(
+        path, lambda held: _from_table(ArrowTable(path, held), chooser, reading.time)
     )
 
 
@@ -259,6 +155,7 @@ def _times(table: TextTable | ArrowTable, place: int, column: Column) -> NDArray
 
 
 def _from_npz(path: Path, reading: Reading) -> Columns:
+    """Read X, y, and what else an archive has by its name."""
     with open_npz(path) as archive:
         arrays = {name: npz_array(path, archive, name) for name in archive.files}
     lower = {name.lower(): name for name in arrays}
@@ -325,17 +222,8 @@ def _one_a_row(
     return values.astype(np.str_)
 
 
-def _from_sound(path: Path, reading: Reading, samples: bool) -> Columns:
-    for option, value in (("--label", reading.label), ("--groups", reading.groups)):
-        if value is not None:
-            raise OptionError(
-                f"{path}: a sound has no column {value!r}; leave out {option}, or give its place "
-                f"in the file name, as in --name '{{{value}}}_*'"
-            )
-    X, rate = read_wav(path, samples) if path.suffix.lower() == ".wav" else read_coded(path)
-    if not len(X):
-        raise DataError(f"{path}: holds no samples; remove it")
-    columns = {f"channel {i + 1}": X[:, i] for i in range(X.shape[1])}
-    y, spans = of_all(path.resolve().parent.name, len(X)), read_label_file(path, rate, len(X))
-    table = Columns(path, columns, y, rate=rate, keeps_type=True, is_sound=True)
-    return table if spans is None else replace(table, y=None, spans=spans)
+#: A reader for each format but sounds, whose samples may be left out; see `RECORDINGS`, too.
+_READERS: dict[str, Callable[[Path, Reading], Columns]] = {
+    ".npz": _from_npz,
+    **dict.fromkeys((".csv", ".tsv", ".parquet"), _from_rows),
+}

@@ -3,20 +3,31 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tinykernel.base.errors import DataError, OptionError, RowsError
+from tinykernel.base.errors import DataError, ModelError, OptionError, RowsError
 from tinykernel.base.progress import report as say
-from tinykernel.data.cutting import Windows, cut, long_enough, segments_of
-from tinykernel.data.labels import NO_SPAN, Recording, Recordings, Span, background_among
-from tinykernel.data.recording_files import Columns, Reading, find_recordings, read_recording
-from tinykernel.data.tracks import Track, alike, read_tracks
+from tinykernel.base.windows import hop_within
+from tinykernel.data.clips import Recordings, uncut
+from tinykernel.data.cutting import Windows, cut, long_enough
+from tinykernel.data.labels import (
+    NO_SPAN,
+    background_among,
+    is_background,
+)
+from tinykernel.data.origin import Origin, Taker
+from tinykernel.data.partition import Dataset, Rows
+from tinykernel.data.paths import SOUNDS
+from tinykernel.data.reading import Columns, Reading, Recording
+from tinykernel.data.recording_files import find_recordings, read_recording
+from tinykernel.data.splits import as_dataset, split_recordings
+from tinykernel.data.tracks import alike, check_channels, read_tracks
 
 # Seconds between the decisions of a model that learns from clips.
 _BETWEEN_DECISIONS = 0.1
@@ -131,77 +142,149 @@ def windows(
     >>> folder.cleanup()
     """
     options = {option: value for option, value in locals().items() if option != "recordings"}
-    reading = Reading(**options)
-    tables, names, source = _tables(recordings, reading)
-    say("cutting windows", 0, None)
-    labels = {each for table in tables for each in table.labels()}
-    still = background_among(labels if labels_needed else {*labels, *background}, background)
-    if mixed == "majority" and not labels_needed:  # a stream, which has no holes
-        still = still or NO_SPAN
-    tables = [table.with_labels(still) for table in tables]
-    windows = _cut(tables, names, reading, source)
-    if labels_needed and windows.y is not None and (windows.y == windows.y[0]).all():
-        raise RowsError(
-            f"{source}: one class only, all {len(windows.y)} windows have the label "
-            f"{windows.y[0]}; training needs two"
+    return RecordingSource(recordings, Reading(**options)).windows()
+
+
+ADVICE_ON_EVENTS = (
+    "no window lies within an event; 'calibrate --false-alarms 1/h' makes a model of events, which "
+    "'evaluate' judges along time"
+)
+_ADVICE_ON_SILENCE = (
+    "no class is background, so silence and noise become one of the words; add recordings called "
+    "silence, or let the model refuse: tinykernel calibrate"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordingSource:
+    """Recordings, whose files are read once; for a training, or for a finished model."""
+
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+    reading: Reading
+    taker: Taker | None = None
+
+    @cached_property
+    def _files(self) -> tuple[list[Columns], list[str], str]:
+        """The files, sounds at the rate asked for; their names, and one for all."""
+        files, names, source = find_all(self.path)
+        tables, rate = list[Columns](), self.reading.rate
+        for file, title in zip(files, names, strict=True):
+            say("reading", len(tables), len(files), title)
+            table = read_recording(file, self.reading)
+            is_other = rate is not None and table.rate is not None and not alike(table.rate, rate)
+            tables.append(table.at_rate(rate) if is_other and table.is_sound and rate else table)
+        return tables, names, source
+
+    def windows(self, mixed: str | None = None) -> Windows:
+        """Cut the recordings; `mixed` overrides that of the reading.
+
+        For a finished model labels are its classes, and other channels are refused.
+        """
+        reading = self.reading if mixed is None else replace(self.reading, mixed=mixed)
+        if self.taker is not None and not reading.hop:
+            raise ModelError(
+                "the model has no hop, so it takes windows, not recordings; train it with --hop"
+            )
+        tables, names, source = self._files
+        say("cutting windows", 0, None)
+        labels = {each for table in tables for each in table.labels()}
+        if not reading.labels_needed:
+            labels |= {*reading.background}
+        still = background_among(labels, reading.background)
+        if reading.mixed == "majority" and not reading.labels_needed:  # a stream, without holes
+            still = still or NO_SPAN
+        cut = _cut([table.with_labels(still) for table in tables], names, reading, source)
+        if reading.labels_needed and cut.y is not None and (cut.y == cut.y[0]).all():
+            raise RowsError(
+                f"{source}: one class only, all {len(cut.y)} windows have the label "
+                f"{cut.y[0]}; training needs two"
+            )
+        return cut if self.taker is None else self._of_taker(cut, mixed is not None)
+
+    def _of_taker(self, cut: Windows, is_stream: bool) -> Windows:
+        """Check the channels of windows, and turn labels into classes."""
+        assert self.taker is not None
+        check_channels(cut.source, cut.channels, self.taker.input.channels)
+        if cut.y is None:
+            return cut
+        labels, of_window = np.unique(cut.y, return_inverse=True)
+        in_names = is_stream and _are_sounds(cut)
+        known = as_classes(labels.tolist(), self.taker.classes, self.reading.background, in_names)
+        if known is None:
+            return replace(cut, y=None)
+        values = list(known.values())
+        kind = object if len(set(map(type, values))) > 1 else None
+        return replace(cut, y=np.array(values, dtype=kind)[of_window])
+
+    def train_rows(self, test_size: float, seed: int) -> Dataset:
+        """Cut recordings, and hold out whole ones."""
+        cut = self.windows()
+        dataset = replace(
+            as_dataset(cut, test_size, seed),
+            shape=(cut.X.shape[1], len(cut.channels)),
+            beside=len(cut.numbers),
+            origin=Origin(recordings=cut.as_cut(self.reading)),
+            windows=str(cut),
         )
-    return windows
+        if _are_sounds(cut) and not any(map(is_background, np.unique(dataset.y_train).tolist())):
+            dataset = replace(dataset, notes=(*dataset.notes, _ADVICE_ON_SILENCE))
+        return dataset
 
-
-def labelled_recordings(path: str | os.PathLike[str], reading: Reading) -> Recordings:
-    """Read recordings without cutting them; stretches between gaps are recordings of their own."""
-    tables, names, source = _tables(path, reading)
-    tracks = _tracks(tables, names, reading)
-    recordings = tuple(each for track in tracks for each in _of_track(track))
-    long = any(
-        len(each.spans) != 1 or each.spans[0].end - each.spans[0].first < len(each.X)
-        for each in recordings
-    )
-    return Recordings(recordings, tracks[0].rate, source, long)
-
-
-def _of_track(track: Track) -> list[Recording]:
-    """Cut a track at its gaps."""
-    spans = track.table.spans
-    if spans is None:
-        spans = () if track.y is None else tuple(_runs(track.y, track.unlabelled))
-    recordings = []
-    for first, end in segments_of(track):
-        held = [Span(max(s.first, first), min(s.end, end), s.label) for s in spans]
-        inside = tuple(
-            Span(s.first - first, s.end - first, s.label) for s in held if s.first < s.end
+    def rows(self, test_size: float | None = None, seed: int = 0) -> Rows:
+        """Return all windows as rows, or with `test_size` the test windows of the training."""
+        cut = self.windows()
+        test, where = np.ones(len(cut.X), bool), "all windows"
+        if test_size is not None:
+            _, test = split_recordings(cut, test_size, seed)
+            where = f"recordings held out, {100 * test.mean():.3g} % of the windows, seed {seed}"
+        y = None if cut.y is None else cut.y[test]
+        # Recordings without windows, because their labels are mixed, stay in the stream.
+        train = set(cut.groups[~test])
+        streams = tuple(stretch.X for stretch in cut.stretches if stretch.group not in train)
+        clip, starts = cut.recording[test], cut.starts[test].tolist()
+        names = tuple(
+            f"{cut.recordings[i]}:{at}" for i, at in zip(clip.tolist(), starts, strict=True)
         )
-        group = track.name if track.table.group is None else str(track.table.group[first])
-        whole = (Span(0, end - first, group),)
-        recordings.append(Recording(track.name, track.X[first:end], inside, whole))
-    return recordings
+        held = (cut.inputs[test], y, cut.source, where, cut.groups[test])
+        still = y is not None and cut.dropped["mixed"] and all(map(is_background, set(y.tolist())))
+        notes = (*cut.notes, ADVICE_ON_EVENTS) if still else cut.notes
+        return Rows(*held, notes, streams, clip=clip, names=names)
+
+    def uncut(self) -> Recordings:
+        """Return them whole; stretches between gaps are recordings of their own."""
+        tables, names, source = self._files
+        tracks = _tracks(tables, names, self.reading)
+        if self.taker is not None:
+            n_channels = self.taker.input.channels + self.taker.n_numbers
+            check_channels(source, tracks[0].channels, n_channels)
+        return uncut(tracks, source)
 
 
-def _runs(y: NDArray[Any], unlabelled: NDArray[np.bool_]) -> list[Span]:
-    """List the runs of equal labels; those without a label are no spans."""
-    if not any(y.strides):  # all share the memory of one label
-        return [] if unlabelled[0] else [Span(0, len(y), y[0].item())]
-    changes = (y[1:] != y[:-1]) | (unlabelled[1:] != unlabelled[:-1])
-    firsts = [0, *(np.flatnonzero(changes) + 1).tolist()]
-    ends = [*firsts[1:], len(y)]
-    return [Span(a, b, y[a].item()) for a, b in zip(firsts, ends, strict=True) if not unlabelled[a]]
+def as_classes(
+    labels: Iterable[object], classes: Sequence[Any], background: Sequence[str], in_names: bool
+) -> dict[str, Any] | None:
+    """Return the classes of labels, by the text of a label; one of no class stays as it is.
+
+    A label of background, also that of what no span labels, becomes a class of background. With
+    `in_names` labels are folders of sounds, which may have any name: None where none is a class.
+    """
+    named = {str(label): label for label in classes}
+    still = background_among(classes, background) or ""
+    texts, known = isinstance(classes[0], str), dict[str, Any]()
+    for label in labels:
+        name = str(label)
+        is_still = name not in named and still and is_background(label)
+        known[name] = named.get(still if is_still else name, name if texts else label)
+    if in_names and not any(map(is_background, known)) and not set(known) & set(named):
+        return None
+    return known
 
 
-def _tables(
-    recordings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], reading: Reading
-) -> tuple[list[Columns], list[str], str]:
-    """Read files, sounds at the rate asked for; also return their names, and one for all."""
-    files, names, source = find_all(recordings)
-    tables, rate = list[Columns](), reading.rate
-    for file, title in zip(files, names, strict=True):
-        say("reading", len(tables), len(files), title)
-        table = read_recording(file, reading)
-        is_other = rate is not None and table.rate is not None and not alike(table.rate, rate)
-        tables.append(table.at_rate(rate) if is_other and table.is_sound and rate else table)
-    return tables, names, source
+def _are_sounds(cut: Windows) -> bool:
+    return all(Path(name).suffix.lower() in SOUNDS for name in cut.recordings)
 
 
-def _tracks(tables: Sequence[Columns], names: Sequence[str], reading: Reading) -> list[Track]:
+def _tracks(tables: Sequence[Columns], names: Sequence[str], reading: Reading) -> list[Recording]:
     """Find the channels and times of recordings."""
     inputs = _shared(tables) if reading.inputs is None else [*reading.inputs, *reading.beside]
     return read_tracks(tables, names, inputs, reading)
@@ -249,7 +332,7 @@ def find_all(
     return files, names, source if len(paths) == 1 else f"{source} and {len(paths) - 1} more"
 
 
-def _lengths(tracks: Sequence[Track], reading: Reading) -> tuple[int, int]:
+def _lengths(tracks: Sequence[Recording], reading: Reading) -> tuple[int, int]:
     """Return window and hop in samples; clips of a window each have one window at any hop."""
     track, window, hop = tracks[0], reading.window, reading.hop
     if window is None:
@@ -258,8 +341,6 @@ def _lengths(tracks: Sequence[Track], reading: Reading) -> tuple[int, int]:
         )
     samples = _samples("window", window, track)
     if hop is None:
-        from tinykernel.learn.signals.spectrum import hop_within
-
         are_clips = all(each.table.is_sound and len(each.X) <= samples for each in tracks)
         half = max(1, samples // 2)
         often = hop_within(track.rate, samples, _BETWEEN_DECISIONS) if are_clips else None
@@ -272,7 +353,7 @@ def _lengths(tracks: Sequence[Track], reading: Reading) -> tuple[int, int]:
     return samples, step
 
 
-def _samples(name: str, length: str | int, track: Track) -> int:
+def _samples(name: str, length: str | int, track: Recording) -> int:
     """Convert a length in seconds, milliseconds or samples to samples."""
     text = str(length) if isinstance(length, (str, int, np.integer)) else ""
     match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d*)?|\.\d+)\s*(s|ms|)\s*", text)

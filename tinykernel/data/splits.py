@@ -7,7 +7,6 @@ is in the record estimates the share of training rows. Up to `KEPT` training row
 
 import base64
 import hashlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from tinykernel.base.errors import DataError, OptionError, RowsError
 from tinykernel.base.text import count
 from tinykernel.data.cutting import Windows
-from tinykernel.data.partition import Dataset, group_folds, part_of_most_classes
+from tinykernel.data.partition import Dataset, held_out_groups
 
 #: Digests in a record, each of five bytes.
 KEPT = 1024
@@ -115,22 +114,11 @@ def split_recordings(
             "several files, name groups with --groups, or use --test 0"
         )
     codes = np.unique(data.y, return_inverse=True)[1]
-    n_parts = min(max(2, round(1 / test_size)), len(names))
-    test = part_of_most_classes(_parts(n_parts, codes, group, seed), codes)
+    test = held_out_groups(codes, data.groups, test_size, seed)
     if test is None:
         raise RowsError(_why_no_split(data, codes, group))
     train[test] = False
     return train, ~train
-
-
-def _parts(
-    n_parts: int, codes: NDArray[np.intp], group: NDArray[np.intp], seed: int
-) -> Iterator[NDArray[np.intp]]:
-    """Yield candidates for the test part: those of the splitter, then every single group."""
-    if np.bincount(codes).max() >= n_parts:
-        yield from (aside for _, aside in group_folds(n_parts, codes, group, seed))
-    for number in np.random.default_rng(seed).permutation(group.max() + 1):
-        yield np.flatnonzero(group == number)
 
 
 def _why_no_split(data: Windows, codes: NDArray[np.intp], group: NDArray[np.intp]) -> str:
@@ -161,8 +149,8 @@ def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
         split = split.replace("no test windows", count(int(test.sum()), "test window")) + (
             f" ({n_test} of {count(n_train + n_test, unit)} held out{which}; seed {seed})"
         )
-    parts = (data.inputs, data.y, groups) if test.any() else (None, None, None)
-    X_test, y_test, group_test = (None if each is None else each[test] for each in parts)
+    parts = (data.inputs, data.y, groups)
+    X_test, y_test, group_test = (each[test] if test.any() else None for each in parts)
     return Dataset(
         data.inputs[train],
         data.y[train],

@@ -4,18 +4,19 @@ import os
 import string
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from tinykernel.base.errors import FormatError
 from tinykernel.data.cutting import segments_of
-from tinykernel.data.labels import NO_SPAN, Span, background_among
-from tinykernel.data.recording_files import Columns, Reading, of_all, read_recording
+from tinykernel.data.labels import NO_SPAN, background_among, within
+from tinykernel.data.reading import Columns, Reading, Recording, of_all
+from tinykernel.data.recording_files import read_recording
 from tinykernel.data.recordings import find_all
-from tinykernel.data.tracks import Track, alike, check_channels, read_tracks
+from tinykernel.data.tracks import alike, check_channels, read_tracks
 from tinykernel.data.wav import Sound, open_wav
 
 #: Instead of the name of a file: standard input.
@@ -24,18 +25,7 @@ _RAW = np.dtype("<i2")
 _TEXT, _OTHER_FILES = set(string.printable.encode()), (b"PK\3\4", b"fLaC", b"OggS", b"PAR1")
 
 
-@dataclass(frozen=True, eq=False)
-class Excerpt:
-    """Samples that follow each other."""
-
-    name: str  # of the recording
-    track: Track  # these samples
-    labels: frozenset[str]  # of the whole recording
-    first: int  # samples of the recording before them
-    begins: bool  # whether they do not follow the piece before
-
-
-def pieces(path: str | os.PathLike[str], reading: Reading, channels: int) -> Iterator[Excerpt]:
+def pieces(path: str | os.PathLike[str], reading: Reading, channels: int) -> Iterator[Recording]:
     """Yield the samples of recordings, sounds as they are read; see `windows`.
 
     Recordings of more or fewer channels, with the numbers beside, are refused.
@@ -43,11 +33,11 @@ def pieces(path: str | os.PathLike[str], reading: Reading, channels: int) -> Ite
     int16 samples, least byte first, at standard input.
     """
     for piece in _pieces(path, reading, channels):
-        check_channels(piece.name, piece.track.channels, channels)
+        check_channels(piece.name, piece.channels, channels)
         yield piece
 
 
-def _pieces(path: str | os.PathLike[str], reading: Reading, channels: int) -> Iterator[Excerpt]:
+def _pieces(path: str | os.PathLike[str], reading: Reading, channels: int) -> Iterator[Recording]:
     if path == PIPE:
         table, sound = _of_pipe(sys.stdin.buffer, reading, channels)
         yield from _of_sound("standard input", table, sound, replace(reading, drop=(), time=None))
@@ -84,36 +74,28 @@ def _of_pipe(file: IO[bytes], reading: Reading, channels: int) -> tuple[Columns,
     return Columns(name, none, rate=sound.rate or None, keeps_type=True, is_sound=True), sound
 
 
-def _of_sound(name: str, table: Columns, sound: Sound, reading: Reading) -> Iterator[Excerpt]:
+def _of_sound(name: str, table: Columns, sound: Sound, reading: Reading) -> Iterator[Recording]:
     first = 0
     for X in sound.blocks():
         columns = dict(zip(table.columns, X.T, strict=True))
-        places = [(s.first - first, s.end - first, s.label) for s in table.spans or ()]
-        spans = (Span(max(a, 0), min(b, len(X)), c) for a, b, c in places if a < len(X) and b > 0)
+        spans = None if table.spans is None else within(table.spans, first, first + len(X))
         label = None if table.y is None else of_all(str(table.y[0]), len(X))
-        part = replace(table, columns=columns, y=label, group=None)
-        part = replace(part, spans=None if table.spans is None else tuple(spans))
+        part = replace(table, columns=columns, y=label, group=None, spans=spans)
         track = _track(name, part, table.labels(), reading)
-        yield Excerpt(name, track, frozenset(table.labels()), first, not first)
+        known = frozenset(table.labels())
+        yield replace(track, first=first, follows=first > 0, labels=known)
         first += len(X)
 
 
-def _of_table(name: str, table: Columns, reading: Reading) -> Iterator[Excerpt]:
+def _of_table(name: str, table: Columns, reading: Reading) -> Iterator[Recording]:
     labels = table.labels()
     track = _track(name, table, labels, reading)
+    track.labels = frozenset(labels)
     for first, end in segments_of(track):
-        yield Excerpt(name, _part(track, first, end), frozenset(labels), first, True)
+        yield track.part(first, end)
 
 
-def _part(track: Track, first: int, end: int) -> Track:
-    def of(values: Any) -> Any:
-        return None if values is None else values[first:end]
-
-    names = ("X", "holes", "y", "unlabelled", "times")
-    return replace(track, **{name: of(getattr(track, name)) for name in names})
-
-
-def _track(name: str, table: Columns, labels: set[str], reading: Reading) -> Track:
+def _track(name: str, table: Columns, labels: set[str], reading: Reading) -> Recording:
     """Find channels and labels; what has no label is background, as in `windows` of a stream."""
     still = background_among({*labels, *reading.background}, reading.background) or NO_SPAN
     inputs = list(table.columns) if table.is_sound else None

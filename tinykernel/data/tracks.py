@@ -1,7 +1,7 @@
 """Channels, times and labels of recordings, and checks that recordings match."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,46 +12,18 @@ from tinykernel.base.errors import DataError, ShapeError
 from tinykernel.base.text import count, listed
 from tinykernel.data import columns as kinds
 from tinykernel.data.delimited import text_labels
-from tinykernel.data.recording_files import NO_LABEL, Columns, Reading
+from tinykernel.data.reading import NO_BREAKS, NO_LABEL, Columns, Reading, Recording
 from tinykernel.data.tables import those_there
 
 _RATE_TOLERANCE = 0.02
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-@dataclass(eq=False)
-class Track:
-    """One recording: samples, labels and times."""
-
-    name: str
-    table: Columns
-    X: NDArray[Any]  # (samples, channels): 0 where a value is missing
-    holes: NDArray[np.bool_]  # (samples,): mask of missing values
-    y: NDArray[Any] | None
-    unlabelled: NDArray[np.bool_]  # (samples,): mask of missing labels
-    channels: tuple[str, ...]
-    rate: float | None
-    times: NDArray[np.float64] | None
-    breaks: NDArray[np.intp]  # samples before which there is a gap
-    time: str | None
-
-    @property
-    def lost(self) -> NDArray[np.bool_]:
-        """Mask of samples that lack a value or a label."""
-        return np.logical_or(self.holes, self.unlabelled)
-
-    def times_at(self, places: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        """Return the times of samples in seconds, also from the rate alone; None if unknown."""
-        if self.times is not None:
-            return self.times[places]
-        return None if self.time is not None or self.rate is None else places / self.rate
-
-
 def read_tracks(
     tables: Sequence[Columns], names: Sequence[str], inputs: Sequence[str] | None, reading: Reading
-) -> list[Track]:
+) -> list[Recording]:
     """Find channels and times in every file, and refuse files that do not match."""
-    tracks = list[Track]()
+    tracks = list[Recording]()
     for table, name, (y, unlabelled) in zip(tables, names, clean_labels(tables), strict=True):
         _refuse_lacking(table, reading.drop, table.columns, "to drop")
         columns = {name: x for name, x in table.columns.items() if name not in reading.drop}
@@ -60,11 +32,23 @@ def read_tracks(
         channels = _channels(table, columns, clock, inputs, first)
         X, holes = _matrix(table, columns, channels)
         rate = agreed(table, "the file says", table.rate, reading.rate)
-        times, breaks = None, np.empty(0, np.intp)
+        times, breaks = None, NO_BREAKS
         if clock is not None:
             times, rate, breaks = _clock(table, clock, columns[clock], rate)
         breaks = np.union1d(breaks, _blank_lines(table))
-        track = Track(name, table, X, holes, y, unlabelled, channels, rate, times, breaks, clock)
+        track = Recording(
+            name,
+            X,
+            table=table,
+            holes=holes,
+            y=y,
+            unlabelled=unlabelled,
+            channels=channels,
+            rate=rate,
+            times=times,
+            breaks=breaks,
+            time=clock,
+        )
         tracks.append(_numbers_last(track, reading.beside))
     _same_rates(tracks)
     if inputs is None:
@@ -127,9 +111,9 @@ def _begin_again(table: Columns, times: NDArray[Any]) -> NDArray[np.bool_]:
 def _blank_lines(table: Columns) -> NDArray[np.intp]:
     """Return the samples before which the file has blank lines, unless they are everywhere."""
     if table.lines is None:
-        return np.empty(0, np.intp)
+        return NO_BREAKS
     breaks = np.flatnonzero(np.diff(np.asarray(table.lines)) > 1) + 1
-    return breaks if 2 * len(breaks) < len(table.lines) else np.empty(0, np.intp)
+    return breaks if 2 * len(breaks) < len(table.lines) else NO_BREAKS
 
 
 def _channels(
@@ -137,7 +121,7 @@ def _channels(
     columns: dict[str, NDArray[Any]],
     clock: str | None,
     inputs: Sequence[str] | None,
-    first: Track | None,
+    first: Recording | None,
 ) -> tuple[str, ...]:
     """Return the names of the channels, in the order of the first recording."""
     chosen = tuple(name for name in columns if name != clock) if inputs is None else tuple(inputs)
@@ -177,7 +161,7 @@ def _all_false(rows: NDArray[Any]) -> NDArray[np.bool_]:
     return np.broadcast_to(np.zeros((), bool), len(rows))
 
 
-def _numbers_last(track: Track, names: Sequence[str]) -> Track:
+def _numbers_last(track: Recording, names: Sequence[str]) -> Recording:
     """Move the columns of numbers beside a window behind the channels."""
     _refuse_lacking(track.table, names, track.channels, "of numbers beside a window")
     channels = tuple(name for name in track.channels if name not in names)
@@ -199,7 +183,7 @@ def _clock(
     values = values.astype(np.int64 if values.dtype.kind in "iu" else np.float64)
     steps = np.diff(values)
     if not len(steps):
-        return None, rate, np.empty(0, np.intp)
+        return None, rate, NO_BREAKS
     median = float(np.median(steps))
     if median <= 0:
         raise DataError(
@@ -232,7 +216,7 @@ def agreed(table: Columns, who: str, measured: float | None, asked: float | None
     raise DataError(f"{table.file}: {who} {measured:g} Hz, but {asked:g} Hz is given; correct it")
 
 
-def _same_rates(tracks: Sequence[Track]) -> None:
+def _same_rates(tracks: Sequence[Recording]) -> None:
     first = tracks[0]
     for track in tracks[1:]:
         if (track.rate is None) != (first.rate is None):
@@ -249,7 +233,7 @@ def _same_rates(tracks: Sequence[Track]) -> None:
             )
 
 
-def _refuse_counters(tracks: Sequence[Track]) -> None:
+def _refuse_counters(tracks: Sequence[Recording]) -> None:
     """Refuse a channel that is a counter or an identifier in every recording."""
     suspects = dict.fromkeys(tracks[0].channels, "")
     for track in tracks:
@@ -265,7 +249,7 @@ def _refuse_counters(tracks: Sequence[Track]) -> None:
     )
 
 
-def _give_type(tracks: Sequence[Track]) -> None:
+def _give_type(tracks: Sequence[Recording]) -> None:
     """Convert all recordings to the smallest type of the firmware for their values."""
     kind = np.result_type(*(track.X.dtype for track in tracks))
     keeps = all(track.table.keeps_type for track in tracks)

@@ -15,7 +15,7 @@ import typer
 from tinykernel.base.errors import FileError, LinkError, TinykernelError
 from tinykernel.base.files import is_unchanged_export, refuse_inputs, refuse_occupied, unwritable
 from tinykernel.compile.targets import targets_named
-from tinykernel.data.paths import data_folder, find_data, is_recording
+from tinykernel.data.paths import data_folder, find_data, kind_of
 from tinykernel.face import settings as parsing
 from tinykernel.face.settings import bounds, complete_targets
 from tinykernel.run.limits import parse_limits
@@ -83,7 +83,7 @@ def misuse(option: str, problem: str) -> typer.BadParameter:
 
 def existing_data(path: str | None) -> str | None:
     """Refuse missing data before anything heavy is imported."""
-    if path is not None and data_folder(path) is None and not is_recording(path):
+    if path is not None and data_folder(path) is None and kind_of(path) != "recordings":
         find_data(path)
     return path
 

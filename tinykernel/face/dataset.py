@@ -1,4 +1,4 @@
-"""Data of ``train`` and ``tune``: read, cut, select."""
+"""Data of ``train`` and ``tune``: read, cut, select. It imports what takes long."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tinykernel.base.errors import DataError, OptionError
+import numpy as np
+
+from tinykernel.base.errors import DataError, OptionError, ShapeError
 from tinykernel.base.progress import report as say
 from tinykernel.base.text import count
-from tinykernel.data.paths import is_pictures, kind_of
+from tinykernel.data.labels import GROUPS
+from tinykernel.data.load import PictureSource, TableSource
+from tinykernel.data.partition import Dataset
+from tinykernel.data.paths import kind_of
+from tinykernel.data.pictures import PictureReading, usual_sides
+from tinykernel.data.reading import Reading
+from tinykernel.data.recordings import RecordingSource
+from tinykernel.data.sources import Source
+from tinykernel.data.tables import Selection
 from tinykernel.face.arguments import misuse
 from tinykernel.face.settings import SETTINGS
-
-if TYPE_CHECKING:
-    from tinykernel.data.cutting import Windows
-    from tinykernel.data.partition import Dataset, Rows
-    from tinykernel.data.pictures import PictureReading
-    from tinykernel.data.tables import Selection
+from tinykernel.pieces.frame.spec import Frame
 
 # Most inputs of rows with a shape, without --image-shape; a search takes minutes.
 _MOST_PLAIN = 8192
@@ -46,22 +50,32 @@ def _refuse(options: Mapping[str, Any], names: Iterable[str], problem: str) -> N
             raise misuse(SETTINGS[name].hint, problem)
 
 
-def is_cut(options: Mapping[str, Any]) -> bool:
-    """Whether DATA are recordings to cut; if not, options of recordings are refused."""
-    kind = kind_of(options["data"])
+def source_of(options: Mapping[str, Any], image_shape: tuple[int, ...] | None = None) -> Source:
+    """Decide which sort of data DATA are, and refuse options without effect on it."""
+    data, kind, of_values = options["data"], kind_of(options["data"]), options["task"] == "numbers"
     if options["window"] is not None or kind == "recordings":
-        return True
+        return RecordingSource(data, _reading_of(options))
     if kind == "pictures":
-        return False
-    names = ["time", "name", "short"]
-    if options["window_shape"] is None:
+        return PictureSource(data, _pictures_of(options, image_shape), of_values)
+    window, hop, names = options["window_shape"], options["hop"], ["time", "name", "short"]
+    if window is None:
         names.append("rate")  # with a window_shape, rate is for the spectrum
     _refuse(options, names, "only for recordings; give --window")
-    return False
+    if isinstance(options["beside"], list):
+        problem = "rows have no named columns; give the number of values at their end"
+        raise misuse(SETTINGS["beside"].hint, problem)
+    if hop is not None and window is None:
+        raise misuse("--hop", "only for recordings; give --window")
+    if hop is not None and (re.fullmatch(r"\d{1,9}", hop) is None or not 0 < int(hop) <= window[0]):
+        raise misuse("--hop", f"{hop!r}: give samples, 1 to {window[0]} (the window)")
+    return TableSource(data, selection_of(options), of_values, options.get("input_type"))
 
 
-def cutting_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of `windows`."""
+def _reading_of(options: Mapping[str, Any]) -> Reading:
+    """Return how recordings are cut."""
+    _refuse(options, ("window_shape", "image_shape", "input_type"), _NOT_CUT)
+    if options["task"] == "numbers":
+        raise misuse("--task", "numbers need rows, as in .csv or .npz; recordings have labels")
     missing = options["missing"] or "error"
     if isinstance(options["beside"], int):
         raise misuse("--set beside", "recordings have columns; name them")
@@ -69,53 +83,129 @@ def cutting_of(options: Mapping[str, Any]) -> dict[str, Any]:
         raise misuse("--missing", f"{missing!r}: choose drop or error for recordings")
     cutting = {name: options[name] for name in _OF_RECORDINGS}
     cutting |= {name: tuple(cutting[name] or ()) for name in ("beside", "background")}
-    return cutting | {"drop": options["drop"] or (), "missing": missing}
+    return Reading(**cutting, drop=options["drop"] or (), missing=missing)
 
 
-def pictures_of(options: Mapping[str, Any]) -> PictureReading | None:
-    """Return how pictures are read, or None for other DATA; refuse options without effect."""
-    from tinykernel.data.pictures import PictureReading
-
-    if not is_pictures(options["data"]):
-        return None
+def _pictures_of(options: Mapping[str, Any], shape: tuple[int, ...] | None) -> PictureReading:
+    """Return how pictures are read; refuse options without effect."""
     _refuse(options, _NOT_OF_PICTURES, "not an option for pictures; leave it out")
     places = {name: options[name] for name in ("name", "label", "groups")}
-    return PictureReading(options["image_shape"], frame=options.get("frame"), **places)
+    frame = options.get("frame")
+    camera = None if frame is None else Frame.of(frame, (1, 1, 1))  # of an image of any shape
+    return PictureReading(shape, camera=camera, **places)
 
 
-def dataset_for(
+def training_data(
     options: Mapping[str, Any], parameters: dict[str, Any], *, choose_size: bool = False
-) -> tuple[Dataset, Windows | None, dict[str, Any]]:
-    """Load rows or cut recordings, add to `parameters`; return entries for the file, too."""
+) -> Dataset:
+    """Read DATA with the split of the options, and add to `parameters`.
+
+    With `choose_size`, and without a shape, pictures are as large as serves training rows.
+    """
     say("reading", 0, None, options["data"])
-    test = options["test"]
-    split = {"test_size": 0.0 if isinstance(test, str) else test, "seed": options["seed"]}
-    if is_cut(options):
-        return _cut(options, parameters, split)
-    pictures = pictures_of({**options, "image_shape": parameters.get("image_shape")})
-    if pictures is None:
-        dataset, remembered = _tables(options, parameters, split)
+    source, test = source_of(options, parameters.get("image_shape")), options["test"]
+    split = (0.0 if isinstance(test, str) else test), options["seed"]
+    how = source.how if isinstance(source, PictureSource) and choose_size else None
+    is_open = how is not None and how.shape is None and options["task"] == "classes"
+    if isinstance(source, PictureSource) and is_open and options["effort"] != "quick":
+        dataset = _of_best_size(source, options, parameters, split)
     else:
-        dataset = _pictures(options, parameters, pictures, split, choose_size)
-        parameters["image_shape"] = pictures.shape if pictures.frame else dataset.shape
-        remembered = {"pictures": pictures.remembered}
+        dataset = source.train_rows(*split)
+    _add_parameters(parameters, options, dataset)
     if isinstance(test, str):
-        if dataset.X_test is not None:
-            raise OptionError(f"{options['data']}: has a test part; leave out --test FILE")
-        rows = other_rows(test, options, dataset)
-        assert rows.y is not None
-        n, place = len(dataset.y_train), f"{rows.part} of {rows.source}"
-        dataset = replace(
-            dataset,
-            X_test=rows.X,
-            y_test=rows.y,
-            group_test=rows.group,
-            split=f"{count(n, 'training row')}, {count(len(rows.y), 'test row')} ({place})",
-        )
-    return dataset, None, remembered
+        dataset = _tested_on(test, options, dataset)
+    background, pictures = options["background"], dataset.origin.pictures
+    if pictures is not None and options.get("frame"):
+        pictures = {**pictures, "frame": options["frame"]}
+    origin = replace(
+        dataset.origin,
+        data=dataset.source,
+        split=dataset.split,
+        **{name: options[name] for name in ("label", "groups", "seed")},
+        test_size=split[0],
+        class_weight="balanced" if options["class_weight"] == "balanced" else None,
+        background=None if background is None else tuple(background),
+        pictures=pictures,
+    )
+    return replace(dataset, origin=origin)
 
 
-def time_limit(options: Mapping[str, Any]) -> float | str | None:
+def is_by_group(options: Mapping[str, Any], dataset: Dataset) -> bool:
+    """Whether whole groups are held out: named groups, recordings, or those of pictures."""
+    of_pictures = options["name"] is not None and dataset.group_train is not None
+    is_cut = dataset.origin.recordings is not None
+    return options["groups"] is not None or is_cut or of_pictures
+
+
+def _add_parameters(
+    parameters: dict[str, Any], options: Mapping[str, Any], dataset: Dataset
+) -> None:
+    """Add what the data say to the parameters of a training."""
+    cut, window = dataset.origin.recordings, options["window_shape"]
+    if cut is not None:
+        parameters |= {"hop": cut.hop, "rate": cut.rate}
+        window = dataset.shape
+    elif dataset.origin.pictures is not None:
+        if not options.get("frame"):
+            parameters["image_shape"] = dataset.shape
+    else:
+        if window is not None:
+            parameters["rate"] = options["rate"]
+        if options["hop"] is not None:
+            parameters["hop"] = int(options["hop"])
+        if dataset.beside and (window is None or options["beside"] not in (None, dataset.beside)):
+            raise DataError(
+                f"{options['data']}: has an array beside of {dataset.beside} numbers a window; "
+                "give --window-shape, and no other --set beside"
+            )
+    if dataset.beside:
+        parameters |= {"beside": dataset.beside, "window_shape": window}
+
+
+def _tested_on(path: str, options: Mapping[str, Any], dataset: Dataset) -> Dataset:
+    """Return the dataset with the labelled rows of other data as test rows."""
+    if dataset.X_test is not None:
+        raise OptionError(f"{options['data']}: has a test part; leave out --test FILE")
+    rows = _source_like(path, options, dataset).rows()
+    if rows.y is None:
+        raise DataError(f"{path}: has no labels; --test needs them")
+    X, unit, place = rows.X, "row", f"{rows.part} of {rows.source}"
+    if dataset.origin.recordings is not None:
+        X, unit, place = X.astype(dataset.X_train.dtype), "window", f"all of {rows.source}"
+        if (rows.y.dtype.kind == "U") != (dataset.y_train.dtype.kind == "U"):
+            raise DataError(
+                f"{path}: its labels and those of {dataset.source} differ in type; give text or "
+                "numbers"
+            )
+        if not np.array_equal(X, rows.X):
+            raise ShapeError(
+                f"{path}: its values do not fit {X.dtype}, the type of {dataset.source}; convert "
+                "them"
+            )
+    n, n_test = len(dataset.y_train), len(rows.y)
+    split = f"{count(n, f'training {unit}')}, {count(n_test, f'test {unit}')} ({place})"
+    return replace(dataset, X_test=X, y_test=rows.y, group_test=rows.group, split=split)
+
+
+def _source_like(path: str, options: Mapping[str, Any], dataset: Dataset) -> Source:
+    """Return other data in the form of the training rows."""
+    cut = dataset.origin.recordings
+    if cut is not None:
+        return RecordingSource(path, replace(cut, drop=(), labels_needed=False))
+    values = dataset.y_train.dtype.kind == "f"
+    classes = None if values else sorted(set(dataset.y_train.tolist()))
+    if kind_of(path) == "pictures":
+        is_image = dataset.X_train.dtype == np.uint8 and len(dataset.shape or ()) == 3
+        shape = options["image_shape"] if options.get("frame") else dataset.shape
+        how = _pictures_of(options, shape) if is_image else None
+        return PictureSource(path, how, values, classes)
+    inputs = None if Path(path).suffix.lower() in (".npz", ".npy") else dataset.columns
+    chosen = replace(selection_of(options), inputs=inputs, drop=(), coding=dataset.coding)
+    taken = dataset.X_train.shape[1], dataset.columns, classes
+    return TableSource(path, chosen, values, None, *taken)
+
+
+def time_limit(options: Mapping[str, Any], *, of_pictures: bool) -> float | str | None:
     """Return what is left of --max-time, or of the usual time, of which sizes of pictures take."""
     from tinykernel.kinds.train.fitting import USUAL_SECONDS
 
@@ -123,102 +213,38 @@ def time_limit(options: Mapping[str, Any]) -> float | str | None:
     if limit is None:
         is_whole = os.environ.get("TINYKERNEL_MAX_TIME") == "none" or options["epochs"]
         limit = math.inf if is_whole else USUAL_SECONDS[0]
-        if not is_whole and not is_pictures(options["data"]):
+        if not is_whole and not of_pictures:
             return "auto"
     left = limit - (time.monotonic() - options["begun"])
     return None if limit == math.inf else max(left, _LEAST_SECONDS)
 
 
-def _pictures(
+def _of_best_size(
+    source: PictureSource,
     options: Mapping[str, Any],
     parameters: Mapping[str, Any],
-    pictures: PictureReading,
-    split: dict[str, Any],
-    choose_size: bool,
+    split: tuple[float, int],
 ) -> Dataset:
-    """Load pictures; with `choose_size`, and without a shape, as large as serves training rows."""
-    from tinykernel.data.load import load_data
-    from tinykernel.data.pictures import usual_sides
-
-    load = partial(load_data, options["data"], values=options["task"] == "numbers", **split)
-    is_open = pictures.shape is None and options["task"] == "classes"
-    if not (choose_size and is_open) or options["effort"] == "quick":
-        return load(pictures=pictures)
     from tinykernel.kinds.train.picture_size import choose_side
 
-    sides = usual_sides(options["data"])
-    dataset = load(pictures=replace(pictures, side=sides[-1]))
+    how = source.how or PictureReading()
+    sides = usual_sides(source.path)
+    dataset = replace(source, how=replace(how, side=sides[-1])).train_rows(*split)
     assert dataset.shape is not None
     side, reason = choose_side(
         dataset.X_train.reshape(-1, *dataset.shape),
         dataset.y_train,
         sides,
-        min(pictures.side, sides[-1]),
+        min(how.side, sides[-1]),
         groups=dataset.group_train,
         **{name: options[name] for name in ("seed", "budget", "target")},
-        max_time=time_limit(options),
+        max_time=time_limit(options, of_pictures=True),
         **parameters,
     )
     if side != sides[-1]:
         del dataset  # may be large
-        dataset = load(pictures=replace(pictures, side=side))
+        dataset = replace(source, how=replace(how, side=side)).train_rows(*split)
     return replace(dataset, notes=(*dataset.notes, *([reason] if reason else [])))
-
-
-def _cut(
-    options: Mapping[str, Any], parameters: dict[str, Any], split: dict[str, Any]
-) -> tuple[Dataset, Windows, dict[str, Any]]:
-    from tinykernel.data.signals import load_recordings
-
-    _refuse(options, ("window_shape", "image_shape", "input_type"), _NOT_CUT)
-    if options["task"] == "numbers":
-        raise misuse("--task", "numbers need rows, as in .csv or .npz; recordings have labels")
-    test = options["test"] if isinstance(options["test"], str) else None
-    dataset, cut, remembered = load_recordings(
-        options["data"], **cutting_of(options), **split, test=test
-    )
-    parameters |= {"hop": cut.hop, "rate": cut.rate}
-    if cut.numbers:
-        parameters |= {"beside": len(cut.numbers), "window_shape": dataset.shape}
-    return dataset, cut, remembered
-
-
-def _tables(
-    options: Mapping[str, Any], parameters: dict[str, Any], split: dict[str, Any]
-) -> tuple[Dataset, dict[str, Any]]:
-    from tinykernel.data.load import load_data
-
-    if isinstance(options["beside"], list):
-        problem = "rows have no named columns; give the number of values at their end"
-        raise misuse(SETTINGS["beside"].hint, problem)
-    window, hop = options["window_shape"], options["hop"]
-    if window is not None:
-        parameters["rate"] = options["rate"]
-    if hop is not None:
-        if window is None:
-            raise misuse("--hop", "only for recordings; give --window")
-        if re.fullmatch(r"\d{1,9}", hop) is None or not 0 < int(hop) <= window[0]:
-            raise misuse("--hop", f"{hop!r}: give samples, 1 to {window[0]} (the window)")
-        parameters["hop"] = int(hop)
-    dataset = load_data(
-        options["data"],
-        selection_of(options),
-        input_type=options["input_type"],
-        values=options["task"] == "numbers",
-        **split,
-    )
-    if dataset.beside:
-        if window is None or options["beside"] not in (None, dataset.beside):
-            raise DataError(
-                f"{options['data']}: has an array beside of {dataset.beside} numbers a window; "
-                "give --window-shape, and no other --set beside"
-            )
-        parameters["beside"] = dataset.beside
-    # Later tables may have further columns.
-    remembered: dict[str, Any] = {"missing": options["missing"], "inputs": dataset.columns}
-    if dataset.coding is not None:
-        remembered["coding"] = dataset.coding.written()
-    return dataset, remembered
 
 
 def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
@@ -240,16 +266,8 @@ def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
     return ""
 
 
-def is_by_group(options: Mapping[str, Any], dataset: Dataset, cut: Windows | None) -> bool:
-    """Whether whole groups are held out: named groups, recordings, or those of pictures."""
-    of_pictures = options["name"] is not None and dataset.group_train is not None
-    return options["groups"] is not None or cut is not None or of_pictures
-
-
 def groups_hint(dataset: Dataset) -> str:
     """Return a hint if rows of one group are in both parts, or seem to be."""
-    from tinykernel.data.labels import GROUPS
-
     names = () if dataset.group_train is not None else dataset.columns or ()
     for name in (each for each in names if each.lower() in GROUPS):
         return f"column {name} is an input; --groups {name} holds out whole groups instead"
@@ -263,34 +281,6 @@ def groups_hint(dataset: Dataset) -> str:
 
 def selection_of(options: Mapping[str, Any]) -> Selection:
     """Return what to take from a file as labels, groups and inputs."""
-    from tinykernel.data.tables import Selection
-
     inputs = tuple(options["inputs"]) if options["inputs"] else None
     names = {name: options[name] for name in ("missing", "label", "groups")}
     return Selection(inputs, tuple(options["drop"] or ()), **names)
-
-
-def other_rows(file: str, options: Mapping[str, Any], dataset: Dataset) -> Rows:
-    """Load the labelled test rows of another file in the form of the training rows."""
-    import numpy as np
-
-    from tinykernel.data.load import load_rows
-
-    values = dataset.y_train.dtype.kind == "f"
-    inputs = None if Path(file).suffix.lower() in (".npz", ".npy") else dataset.columns
-    pictures = None
-    if is_pictures(file) and dataset.X_train.dtype == np.uint8 and len(dataset.shape or ()) == 3:
-        shape = options["image_shape"] if options.get("frame") else dataset.shape
-        pictures = pictures_of({**options, "data": file, "image_shape": shape})
-    rows = load_rows(
-        file,
-        replace(selection_of(options), inputs=inputs, drop=(), coding=dataset.coding),
-        n_features=dataset.X_train.shape[1],
-        feature_names=dataset.columns,
-        classes=None if values else sorted(set(dataset.y_train.tolist())),
-        values=values,
-        pictures=pictures,
-    )
-    if rows.y is None:
-        raise DataError(f"{file}: has no labels; --test needs them")
-    return rows

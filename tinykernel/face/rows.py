@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinykernel.base.errors import DataError, TinykernelError
 from tinykernel.base.progress import report as say
-from tinykernel.base.text import listed, similar, visible
+from tinykernel.base.text import count, listed, similar, visible
 from tinykernel.compile.targets import TARGETS
-from tinykernel.data.paths import data_folder, find_data, is_pictures
 from tinykernel.run.limits import budget_of_training
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from tinykernel.data.cutting import Windows
-    from tinykernel.data.labels import Recordings
+    from tinykernel.data.clips import Recordings
+    from tinykernel.data.origin import Origin
     from tinykernel.data.partition import Dataset, Rows
-    from tinykernel.data.pictures import PictureReading
+    from tinykernel.data.pictures import Camera
+    from tinykernel.data.sources import Source
     from tinykernel.judge.figures import Evaluation
     from tinykernel.kinds.train.fitting import TrainResult
     from tinykernel.model.integer import IntegerModel
@@ -29,66 +29,45 @@ if TYPE_CHECKING:
 _MOST_CLASSES = 200  # of a stored confusion matrix; for 600 classes it takes 2.9 MB
 # What a training of components chose, and what the method of the paper is told.
 _CHOSEN, _OF_PAPERS = ("layout", "sigma", "noise"), ("regularization", "loss", "penalty", "binary")
-_OF_PICTURES = ("name", "label", "groups")
+_ADVICE = "give the labels it was trained on"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ModelFile:
     """A model, and what its file says about its training, where it does."""
 
     path: Path
     model: IntegerModel
     about: dict[str, Any]  # all entries of the file.
-    data: str | None = None
-    label: str | None = None
-    groups: str | None = None
+    origin: Origin  # those on its data
     target: str | None = None
-    seed: int | None = None
-    test_size: float | None = None
+    _sources: dict[str, Source] = field(default_factory=dict, init=False)
 
     def with_label(self, label: str) -> ModelFile:
         """Return it with another column or array of labels."""
-        cutting = self.about.get("recordings")
-        more = {"recordings": cutting | {"label": label}} if isinstance(cutting, dict) else {}
-        return replace(self, label=label, about=self.about | more)
+        cutting = self.origin.recordings
+        cutting = None if cutting is None else replace(cutting, label=label)
+        return replace(self, origin=replace(self.origin, label=label, recordings=cutting))
 
-    def taken_from(self, data: str) -> dict[str, Any]:
-        """Return the parameters of `load_rows` by which DATA are read as in the training."""
-        from tinykernel.base.coding import Coding
-        from tinykernel.data.tables import Selection
+    def source(self, data: str, *, keep_all: bool = False) -> Source:
+        """Return DATA as they were read in the training; they are opened once."""
+        from tinykernel.data.sources import again
 
-        if is_pictures(data) or data_folder(data):
-            return {"pictures": self.pictures() if is_pictures(data) else None}
-        file = find_data(data)
-        # The label of an .npy is a file, for the training rows alone.
-        is_its_own = file.suffix.lower() != ".npy" or file.name == self.data
-        inputs, missing = map(self.about.get, ("inputs", "missing"))
-        is_table = file.suffix.lower() not in (".npz", ".npy")
-        is_named = is_table and isinstance(inputs, list) and all(isinstance(n, str) for n in inputs)
-        selection = Selection(
-            inputs=tuple(inputs) if is_named and inputs else None,
-            missing=missing if missing in ("keep", "drop", "error") else None,
-            coding=Coding.read(self.about.get("coding")),
-            label=self.label if is_its_own else None,
-            groups=self.groups if is_its_own else None,
-        )
-        return {"selection": selection}
+        if data not in self._sources:
+            say("reading", 0, None, data)
+            image = self._image()
+            source = again(data, self.model, self.origin, image, keep_all=keep_all)
+            self._sources[data] = source
+        return self._sources[data]
 
-    def pictures(self) -> PictureReading | None:
-        """Return how pictures are read for the model; None for other models."""
-        from tinykernel.data.pictures import PictureReading
-
+    def _image(self) -> tuple[tuple[int, ...], Camera | None] | None:
+        """Return the shape of the images that the model takes, and the camera before them."""
         grid, camera = self.model.input, self.model.camera
-        frame = None
         if camera is not None:
-            frame = f"{camera.width}x{camera.height}:{camera.pixel_format}"
             grid = self.model.grids()[1]
         if grid.columns == 1 or grid.dtype != "uint8" or grid.channels not in (1, 3):
             return None
-        record = self.about.get("pictures")
-        texts = record if isinstance(record, dict) else {}
-        known = {name: texts[name] for name in _OF_PICTURES if type(texts.get(name)) is str}
-        return PictureReading((grid.rows, grid.columns, grid.channels), frame=frame, **known)
+        return (grid.rows, grid.columns, grid.channels), camera
 
     def budget_for(self, target: str) -> str | int | None:
         """Return the budget of the training, if it was for this target, or the usual one."""
@@ -98,30 +77,29 @@ class ModelFile:
         """Return the share of rows used in training or "calibration", if the file has a record."""
         from tinykernel.data.splits import seen_before
 
-        return seen_before(X, self.about.get(f"{use}_rows"))
+        return seen_before(X, getattr(self.origin, f"{use}_rows"))
 
 
 def open_model(path: Path) -> ModelFile:
     """Load a model with the entries of its file."""
+    from tinykernel.data.origin import Origin
     from tinykernel.model.file import about, load
     from tinykernel.model.pipelines import as_integer_model
 
-    texts = dict.fromkeys(("data", "label", "groups", "target"), str)
-    kinds: dict[str, type] = texts | {"seed": int, "test_size": float}
     content = about(path)
-    known = {name: content[name] for name, kind in kinds.items() if type(content.get(name)) is kind}
-    if known.get("target") not in TARGETS:
-        known.pop("target", None)
-    return ModelFile(path, as_integer_model(load(path)), content, **known)
+    said = content.get("target")
+    target = said if isinstance(said, str) and said in TARGETS else None
+    return ModelFile(path, as_integer_model(load(path)), content, Origin.read(content), target)
 
 
 def about_training(
-    trained: TrainResult, dataset: Dataset, target: str, settings: dict[str, Any]
+    trained: TrainResult, dataset: Dataset, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the entries of a training in the model file; `settings` are further ones."""
+    """Return the entries of a training in the model file."""
     from tinykernel.data.splits import record_of_training
     from tinykernel.learn.components.training import N_DRAWS
 
+    rows = record_of_training(dataset.X_train, dataset.y_train)
     sizes = trained.sizes  # not the linked ones, which depend on the compiler
     searched = getattr(trained.classifier, "search_", None) or {}
     attributes = ((name, getattr(trained.classifier, f"{name}_", None)) for name in _CHOSEN)
@@ -134,16 +112,14 @@ def about_training(
         chosen |= {name: getattr(trained.classifier, name) for name in _OF_PAPERS}
     draw = (getattr(trained.classifier, "options_", None) or {}).get("draw")
     entries = {
-        "data": dataset.source,
-        "split": dataset.split,
         "trials": getattr(trained.classifier, "trials_", None) or None,
-        **settings,
+        **replace(dataset.origin, training_rows=rows).entries(),
+        "task": None if options["task"] == "classes" else options["task"],
         "method": trained.method,
         **chosen,
-        "target": target,
+        "target": options["target"],
         "budget": trained.budget,
         "limits": str(trained.limits) if trained.limits and trained.limits.beside_flash else None,
-        "training_rows": record_of_training(dataset.X_train, dataset.y_train),
         "sizes": sizes
         and {"flash": sizes.flash, "ram": sizes.ram, "measured": sizes.compiler or sizes.source},
         "signs_and_permutation": None
@@ -194,23 +170,23 @@ def rows_to_judge(
     """Load the test part of DATA, or the rows held out by training, else all rows."""
     # Rows that equal training rows are dropped, except from a test part, unless `unseen`. `train`
     # is the file of the training rows, if not `data`. Labels none of which is a class are refused.
+    from tinykernel.data.load import PictureSource
     from tinykernel.data.partition import TEST_PART
-    from tinykernel.data.signals import labels_to_judge_by, without_background
 
     training = own_training(file, data)
     rows = rows_for(file, data, held_out=training is not None)
-    rows = without_background(rows, file.model.classes) if needs_labels else rows
+    rows = _without_background(rows, file.model.classes) if needs_labels else rows
     if rows.y is None and needs_labels:
-        where = repr(file.label) if file.label else "label, target, class or y"
-        hint = f"{similar(file.label or '', _columns(data), repr)} "
+        where = repr(file.origin.label) if file.origin.label else "label, target, class or y"
+        hint = f"{similar(file.origin.label or '', _columns(data), repr)} "
         problem = f"has no labels; {hint.lstrip()}add a column or array called {where}"
-        if is_pictures(data):
+        if isinstance(file.source(data), PictureSource):
             problem = "no picture is in the folder of a class "
             problem += f"({visible(listed(file.model.classes, 4))}); rename its folder"
         raise DataError(f"{data}: {problem}")
     if train is not None:
         training = training_part(file, train)
-    labels = labels_to_judge_by(file.model, data, rows.y)
+    labels = _labels_to_judge_by(file.model, data, rows.y)
     if labels is None and needs_labels:
         known = " and ".join(map(str, file.model.classes))
         raise DataError(f"{data}: the model is judged by the labels {known}; give these")
@@ -220,8 +196,41 @@ def rows_to_judge(
         rows, labels = rows.at(~seen), None if labels is None else labels[~seen]
         rows = replace(rows, notes=(*rows.notes, note))
     trained = None if training is None else training.training
-    weight = file.about.get("class_weight")
-    return Judged(rows, labels, trained, weight if weight == "balanced" else None)
+    return Judged(rows, labels, trained, file.origin.class_weight)
+
+
+def _without_background(rows: Rows, classes: Sequence[object]) -> Rows:
+    """Leave out windows that no span labels, where no class of a model stands for them."""
+    import numpy as np
+
+    from tinykernel.data.labels import NO_SPAN
+
+    still = np.zeros(len(rows.X), bool) if rows.y is None else rows.y == NO_SPAN
+    if not rows.streams or NO_SPAN in classes or not still.any() or still.all():
+        return rows
+    note = f"left out: {count(int(still.sum()), 'window')} of background, no class of the model"
+    return replace(rows.at(~still), notes=(*rows.notes, note))
+
+
+def _labels_to_judge_by(
+    model: IntegerModel, data: str, y: NDArray[Any] | None
+) -> NDArray[Any] | None:
+    """Refuse labels none of which is a class; for a model of one class return None."""
+    from tinykernel.data.labels import NO_SPAN
+    from tinykernel.data.recordings import ADVICE_ON_EVENTS
+
+    if y is None or model.is_regressor:
+        return y
+    labels = list(dict.fromkeys(y.tolist()))
+    if not labels or not set(model.classes).isdisjoint(labels):
+        return y
+    if model.is_one_class:
+        return None
+    advice = ADVICE_ON_EVENTS if labels == [NO_SPAN] else _ADVICE
+    theirs, known = (visible(listed(each, 2)) for each in (labels, model.classes))
+    raise DataError(
+        f"{data}: none of its labels ({theirs}) is a class of the model ({known}); {advice}"
+    )
 
 
 def _seen(rows: Rows, training: Dataset | None, file: ModelFile) -> NDArray[np.bool_]:
@@ -234,7 +243,7 @@ def _seen(rows: Rows, training: Dataset | None, file: ModelFile) -> NDArray[np.b
         return np.zeros(len(rows.X), bool)
     if training is not None:
         return np.isin(digests(rows.X), digests(training.X_train))
-    seen = equal_rows(rows.X, file.about.get("training_rows"))
+    seen = equal_rows(rows.X, file.origin.training_rows)
     return np.zeros(len(rows.X), bool) if seen is None else seen
 
 
@@ -251,68 +260,32 @@ def accuracy_of(model: IntegerModel, X: NDArray[Any], y: NDArray[Any]) -> float 
 
 def rows_for(file: ModelFile, data: str, *, held_out: bool = False, keep_all: bool = False) -> Rows:
     """Load the test part of DATA, or all rows, or with `held_out` the test rows of the training."""
-    from tinykernel.data.load import load_rows
-    from tinykernel.data.signals import signal_rows
     from tinykernel.judge.ranges import outside
 
-    say("reading", 0, None, data)
-    integer = file.model
-    size, seed = file.test_size or None if held_out else None, file.seed or 0
-    cut = recordings_for(file, data)
-    if cut is not None:
-        rows = signal_rows(cut, size, seed)
-    else:
-        axes = integer.input
-        rows = load_rows(
-            data,
-            **file.taken_from(data),
-            n_features=integer.n_inputs,
-            feature_names=integer.feature_names,
-            classes=integer.classes or None,
-            values=integer.is_regressor,
-            test_size=size,
-            seed=seed,
-            keep_all=keep_all,
-            takes_gaps=integer.takes_gaps,
-            in_order=axes.in_order if axes.order and not integer.n_numbers else None,
-        )
-    return replace(rows, notes=(*rows.notes, *outside(integer, rows.X, file.about)))
-
-
-def recordings_for(file: ModelFile, data: str, *, mixed: str | None = None) -> Windows | None:
-    """Cut recordings as for the training; None for other DATA. `mixed` overrides the setting."""
-    from tinykernel.data import signals
-
-    cutting = signals.remembered(file.about, file.model)
-    if cutting is None or not signals.takes_recordings(data, file.model, file.about):
-        return None
-    return signals.cut_for(data, file.model, cutting, mixed=mixed)
+    source, origin = file.source(data, keep_all=keep_all), file.origin
+    rows = source.rows(origin.test_size or None if held_out else None, origin.seed or 0)
+    return replace(rows, notes=(*rows.notes, *outside(file.model, rows.X, origin)))
 
 
 def training_part(file: ModelFile, data: str, test_size: float = 0.0, seed: int = 0) -> Dataset:
     """Return rows with a split: those of a file, or windows of recordings."""
-    from tinykernel.data.load import load_data
-    from tinykernel.data.splits import as_dataset
+    from tinykernel.data.load import TableSource
 
-    say("reading", 0, None, data)
-    cut = recordings_for(file, data)
-    if cut is not None:
-        return as_dataset(cut, test_size, seed)
-    how = file.taken_from(data)
-    if not test_size and "selection" in how:
-        how["selection"] = replace(how["selection"], groups=None)
-    return load_data(data, test_size=test_size, seed=seed, values=file.model.is_regressor, **how)
+    source = file.source(data)
+    if isinstance(source, TableSource) and not test_size:
+        source = replace(source, selection=replace(source.selection, groups=None))
+    return source.train_rows(test_size, seed)
 
 
 def own_training(file: ModelFile, data: str) -> Dataset | None:
     """Return the data with the split of the training, if they are the same rows."""
     from tinykernel.data.splits import record_of
 
-    record = file.about.get("training_rows")
-    if not isinstance(record, dict):
+    origin, record = file.origin, file.origin.training_rows
+    if not record:
         return None
     try:
-        dataset = training_part(file, data, file.test_size or 0.0, file.seed or 0)
+        dataset = training_part(file, data, origin.test_size or 0.0, origin.seed or 0)
     except TinykernelError:  # rows without labels, of one class, too few to be split
         return None
     digests = record_of(dataset.X_train)
@@ -323,9 +296,9 @@ def own_training(file: ModelFile, data: str) -> Dataset | None:
 
 def without_training(file: ModelFile, data: str, held: Recordings) -> Recordings:
     """Leave out recordings that were trained on, where DATA are those of the training."""
-    training = own_training(file, data) if held.source == file.data else None
+    training = own_training(file, data) if held.source == file.origin.data else None
     if training is None or training.group_train is None or training.X_test is None:
         return held
     seen = set(training.group_train.tolist())
-    rest = [each for each in held.recordings if each.groups[0].label not in seen]
+    rest = [each for each in held.recordings if each.group not in seen]
     return replace(held, recordings=tuple(rest), source=f"recordings held out of {held.source}")

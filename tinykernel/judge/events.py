@@ -11,9 +11,12 @@ from scipy.stats import poisson
 from tinykernel.base.errors import DataError, RowsError
 from tinykernel.base.progress import report as say
 from tinykernel.base.text import count, listed
-from tinykernel.data.labels import Recording, Recordings, join_clips, others_among
-from tinykernel.data.recordings import labelled_recordings
-from tinykernel.data.signals import remembered, takes_recordings
+from tinykernel.base.windows import as_rows
+from tinykernel.data.clips import Recordings, join_clips
+from tinykernel.data.labels import others_among
+from tinykernel.data.reading import Recording
+from tinykernel.data.recordings import RecordingSource
+from tinykernel.data.sources import Source
 from tinykernel.judge.event_rules import (
     CURVE,
     EventCalibration,
@@ -27,7 +30,6 @@ from tinykernel.judge.event_rules import (
 )
 from tinykernel.model.answers import LARGEST_SUM
 from tinykernel.model.integer import IntegerModel
-from tinykernel.pieces.beside.spec import as_rows
 from tinykernel.pieces.record import raw_values
 
 _ALARMS = 5.0  # in joined clips, at the promised rate
@@ -89,20 +91,11 @@ class EventEvaluation:
         }
 
 
-def recordings_for(model: IntegerModel, about: Mapping[str, Any], path: str) -> Recordings | None:
-    """Read recordings as those of the training, uncut; None of rows, or without a hop."""
-    if not model.hop or model.is_regressor or not takes_recordings(path, model, about):
+def recordings_for(model: IntegerModel, source: Source) -> Recordings | None:
+    """Return recordings as those of the training, uncut; None of rows, or without a hop."""
+    if not model.hop or model.is_regressor or not isinstance(source, RecordingSource):
         return None
-    reading = remembered(about, model)
-    assert reading is not None
-    say("reading", 0, None, path)
-    data = labelled_recordings(path, reading)
-    if data.recordings[0].X.shape[1] != model.input.channels + model.n_numbers:
-        raise DataError(
-            f"{data.source}: has other channels than the model; give recordings like those of the "
-            "training"
-        )
-    return data
+    return source.uncut()
 
 
 def calibrate_events(

@@ -1,6 +1,6 @@
 """The ranges of inputs that a model was trained on, and rows outside them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.text import count, visible
+from tinykernel.data.origin import Origin
+from tinykernel.data.reading import Reading
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.beside.spec import Beside
 from tinykernel.pieces.scale.spec import Scale
@@ -29,33 +31,37 @@ class InputRange:
     high: float | None
 
 
-def input_ranges(model: IntegerModel, about: Mapping[str, Any]) -> tuple[InputRange, ...]:
+def input_ranges(model: IntegerModel, origin: Origin | None = None) -> tuple[InputRange, ...]:
     """Return the ranges of inputs or channels, then of numbers; unnamed equal ones are joined."""
-    ranges = _ranges_of(model.raw_scaler, model.input.channels)
-    ranges = _named(ranges, *_names(model, about), join=True)
-    if model.beside is not None:
-        names = recordings_of(about, "beside")
-        ranges += _named(_numbers(model.beside), names, "number", join=True)
+    ranges = input_ends(model, origin, join=True) + number_ends(model, origin, join=True)
     return tuple(ranges)
 
 
-def input_ends(model: IntegerModel, about: Mapping[str, Any]) -> list[InputRange]:
+def input_ends(
+    model: IntegerModel, origin: Origin | None = None, *, join: bool = False
+) -> list[InputRange]:
     """Return the range of each input of a table, or of each channel."""
     ranges = _ranges_of(model.raw_scaler, model.input.channels)
-    return _named(ranges, *_names(model, about), join=False)
+    if model.input.is_table:
+        return _named(ranges, model.feature_names, "input", join=join)
+    return _named(ranges, _recordings(origin).inputs, "channel", join=join)
 
 
-def number_ends(model: IntegerModel, about: Mapping[str, Any]) -> list[InputRange]:
+def number_ends(
+    model: IntegerModel, origin: Origin | None = None, *, join: bool = False
+) -> list[InputRange]:
     """Return the range of each number beside a window."""
     if model.beside is None:
         return []
-    names = recordings_of(about, "beside")
-    return _named(_numbers(model.beside), names, "number", join=False)
+    return _named(_numbers(model.beside), _recordings(origin).beside, "number", join=join)
 
 
-def outside(
-    model: IntegerModel, X: NDArray[Any], about: Mapping[str, Any] | None = None
-) -> tuple[str, ...]:
+def _recordings(origin: Origin | None) -> Reading:
+    known = None if origin is None else origin.recordings
+    return known or Reading()
+
+
+def outside(model: IntegerModel, X: NDArray[Any], origin: Origin | None = None) -> tuple[str, ...]:
     """Say which inputs of rows are far outside their range, probably for another unit."""
     # An input is named if more than half of its values are outside, or a twentieth by more than the
     # range is wide; and of a table if all inputs that vary keep to 0.5 % of their ranges.
@@ -66,7 +72,7 @@ def outside(
     channels, rows = model.input.channels, np.asarray(X).reshape(len(X), -1)
     rows = rows.astype(np.float32) if model.raw_dtype == "float32" else rows
     values = rows[:, : model.input.size].reshape(-1, channels)
-    ranges = input_ends(model, about or {})
+    ranges = input_ends(model, origin)
     # An input that shares a scale may have been constant anywhere in training.
     is_shared = channels > 1 and model.raw_scaler.multiplier.size == 1
     far, constant = list[str](), list[str]()
@@ -95,13 +101,6 @@ def outside(
     return ()
 
 
-def _names(model: IntegerModel, about: Mapping[str, Any]) -> tuple[Any, str]:
-    """Return the names, where there are any, and what an input is called without one."""
-    if model.input.is_table:
-        return model.feature_names, "input"
-    return recordings_of(about, "channels"), "channel"
-
-
 def _numbers(beside: Beside) -> list[InputRange]:
     """Return the ranges of numbers, over all entries that read them."""
     ranges = _ranges_of(beside.scaler, beside.n_entries)
@@ -128,22 +127,12 @@ def _ranges_of(scaler: Scale, n: int) -> list[InputRange]:
     ]
 
 
-def recordings_of(about: Mapping[str, Any], key: str) -> Any:
-    """Return an entry of the settings of recordings."""
-    recordings = about.get("recordings")
-    return recordings.get(key) if isinstance(recordings, dict) else None
-
-
-def rate_of(about: Mapping[str, Any]) -> float | None:
-    """Return the samples a second of the recordings of a training, where they are recorded."""
-    rate = recordings_of(about, "rate")
-    return rate if isinstance(rate, int | float) and rate > 0 else None
-
-
-def _named(ranges: Sequence[InputRange], names: Any, noun: str, *, join: bool) -> list[InputRange]:
+def _named(
+    ranges: Sequence[InputRange], names: Sequence[str] | None, noun: str, *, join: bool
+) -> list[InputRange]:
     """Name ranges; without names number them, or join neighbours of the same range."""
-    if isinstance(names, list | tuple) and len(names) == len(ranges):
-        return [replace(each, name=str(name)) for each, name in zip(ranges, names, strict=True)]
+    if names is not None and len(names) == len(ranges):
+        return [replace(each, name=name) for each, name in zip(ranges, names, strict=True)]
     if not join:
         return [replace(each, name=f"{noun} {each.name}") for each in ranges]
     joined = []

@@ -1,7 +1,7 @@
 """Decisions and events along recordings, as soon as their samples are there."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from tinykernel.base.errors import DataError, ModelError
 from tinykernel.base.text import count, percent
 from tinykernel.data.cutting import first_hole, notes_on, window_labels
-from tinykernel.data.signals import as_classes, remembered
-from tinykernel.data.streams import PIPE, Excerpt, pieces
+from tinykernel.data.reading import Reading, Recording
+from tinykernel.data.recordings import as_classes
+from tinykernel.data.streams import PIPE, pieces
 from tinykernel.model.answers import EventState
 from tinykernel.model.integer import IntegerModel
 
@@ -35,8 +36,7 @@ def _labels(model: IntegerModel, places: NDArray[np.int64]) -> list[Any]:
 class StreamDecisions:
     """The decisions of a model along recordings, or of samples that come through a pipe."""
 
-    def __init__(self, model: IntegerModel, about: Mapping[str, Any], path: str) -> None:
-        reading = remembered(about, model)
+    def __init__(self, model: IntegerModel, reading: Reading | None, path: str) -> None:
         if reading is None:
             raise ModelError(f"{path}: --stream needs a model of signals; give one")
         if not model.hop:
@@ -86,12 +86,12 @@ class StreamDecisions:
         self._counts["right"] += sum(row["label"] == row["true"] for row in judged)
         return rows
 
-    def _of_recording(self, parts: Iterable[Excerpt]) -> Iterator[Rows]:
+    def _of_recording(self, parts: Iterable[Recording]) -> Iterator[Rows]:
         """Decide along a recording; one shorter than a window is padded, dropped or refused."""
         rest, state, n = _Arrays(), EventState(self.model.n_classes), 0
         for piece in parts:
             self._note(piece)
-            if piece.begins:
+            if not piece.follows:
                 rest, state = _Arrays(), EventState(self.model.n_classes)
             rest = {
                 name: np.concatenate([rest.get(name, values[:0]), values])
@@ -101,11 +101,11 @@ class StreamDecisions:
             n += len(rows)
             if rows:
                 yield rows
-            elif not piece.track.table.is_sound:
+            elif not piece.table.is_sound:
                 self._counts["short"] += 1
         if n:
             return
-        is_sound, lacking = piece.track.table.is_sound, self.model.input.rows - len(rest["X"])
+        is_sound, lacking = piece.table.is_sound, self.model.input.rows - len(rest["X"])
         if self.reading.short == "pad" or (self.reading.short is None and is_sound):
             longer = {
                 name: np.pad(x, (0, lacking), "edge") for name, x in rest.items() if x.ndim == 1
@@ -121,32 +121,36 @@ class StreamDecisions:
                 f"recording, or than its stretches without a gap; give a longer one"
             )
 
-    def _note(self, piece: Excerpt) -> None:
+    def _note(self, piece: Recording) -> None:
         """Note what is done to sounds."""
-        table = piece.track.table
+        table = piece.table
         if table.is_sound and not piece.first:
             self._counts["resampled"] += table.own_rate is not None
-            self._channels |= {name: name in piece.track.channels for name in table.columns}
+            self._channels |= {name: name in piece.channels for name in table.columns}
 
-    def _arrays(self, piece: Excerpt) -> _Arrays:
+    def _arrays(self, piece: Recording) -> _Arrays:
         """Return what decisions need of a piece; the labels of its samples as classes."""
-        track, arrays = piece.track, _Arrays()
-        arrays["X"], arrays["lost"] = track.X, track.holes
-        arrays["sample"] = piece.first + np.arange(len(track.X))
-        times = track.times if track.times is not None else track.times_at(arrays["sample"])
+        arrays = _Arrays()
+        arrays["X"], arrays["lost"] = piece.X, piece.holes
+        arrays["sample"] = piece.first + np.arange(len(piece.X))
+        times = piece.times if piece.times is not None else piece.times_at(arrays["sample"])
         if times is not None:
             arrays["time"] = times
-        if track.y is not None and not track.unlabelled.all():
-            labels, of_sample = np.unique(track.y, return_inverse=True)
+        if piece.y is not None and not piece.unlabelled.all():
+            labels, of_sample = np.unique(piece.y, return_inverse=True)
             names = {*piece.labels, *map(str, labels.tolist())}
-            classes = as_classes(names, self.model, self.reading, track.table.is_sound)
+            classes = as_classes(
+                names, self.model.classes, self.reading.background, piece.table.is_sound
+            )
             if classes is not None:
                 values = [classes[str(label)] for label in labels.tolist()]
                 self._labels += [value for value in values if value not in self._labels]
                 arrays["true"] = np.array(list(map(self._labels.index, values)))[of_sample]
         return arrays
 
-    def _decided(self, piece: Excerpt, arrays: _Arrays, state: EventState) -> tuple[Rows, _Arrays]:
+    def _decided(
+        self, piece: Recording, arrays: _Arrays, state: EventState
+    ) -> tuple[Rows, _Arrays]:
         """Decide on all windows of samples; also return the samples of later ones."""
         model, window = self.model, self.model.input.rows
         starts = np.arange(0, len(arrays["X"]) - window + 1, model.hop)
@@ -155,7 +159,7 @@ class StreamDecisions:
         lost = np.concatenate(([0], np.cumsum(arrays["lost"])))
         whole = lost[starts + window] == lost[starts]
         if not whole.all() and self.reading.missing == "error":
-            raise DataError(first_hole(piece.track, int(starts[whole.argmin()])))
+            raise DataError(first_hole(piece, int(starts[whole.argmin()])))
         self._counts["missing"] += int((~whole).sum())
         starts, scores = starts[whole], scores[whole]
         ends, n = starts + window - 1, len(starts)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tests import refusals
+from tests.loading import load_data, load_rows
 from tinykernel.base.errors import OptionError, TinykernelError
-from tinykernel.data.load import load_data, load_rows
-from tinykernel.data.paths import is_pictures, is_recording
+from tinykernel.data.paths import kind_of
 from tinykernel.data.pictures import PictureReading, read_pictures, usual_sides
 
 SHAPE = (4, 4, 3)
@@ -74,7 +74,7 @@ def test_the_folder_is_the_label(photos):
     assert part.y.tolist() == ["cat"] * 4 + ["dog"] * 4
     assert part.X.shape == (8, *SHAPE)
     assert part.names[5] == "dog/1.png"
-    assert (is_pictures(photos), is_recording(photos)) == (True, False)
+    assert kind_of(photos) == "pictures"
     data = load_data(photos, pictures=PictureReading(SHAPE), test_size=0.25)
     assert data.split == "6 training rows, 2 test rows (25 % held out, stratified, seed 0)"
     assert data.X_train.shape == (6, 48)
@@ -274,8 +274,8 @@ def test_a_folder_of_recordings_is_none_of_pictures(tmp_path):
     """A drawing beside recordings does not make a folder one of pictures."""
     for name in ("a.csv", "b.csv", "a.png"):
         (tmp_path / name).touch()
-    assert (is_pictures(tmp_path), is_recording(tmp_path)) == (False, True)
-    assert is_pictures(Path("x.JPG"))
+    assert kind_of(tmp_path) == "recordings"
+    assert kind_of(Path("x.JPG")) == "pictures"
 
 
 def test_sizes_end_at_the_pictures(image, tmp_path, monkeypatch):

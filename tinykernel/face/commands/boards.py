@@ -73,22 +73,22 @@ def emulate_command(
 @contextlib.contextmanager
 def _playing(file: ModelFile, target: str, recording: str) -> Iterator[EmulatedBoard]:
     """Run a board whose sensor is a recording."""
-    from tinykernel.data.signals import remembered
+    from tinykernel.data.sources import reading_again
     from tinykernel.data.streams import pieces
     from tinykernel.run.emulator import emulated_board, streamed
 
-    reading = remembered(file.about, file.model)
+    reading = reading_again(file.origin, file.model)
     if reading is None or not file.model.hop:
         raise ModelError(f"{file.path}: a recording needs a model of signals, trained with --hop")
 
     channels = file.model.input.channels + file.model.n_numbers
     stream = partial(pieces, recording, reading, channels)
-    rate = next(stream()).track.rate
+    rate = next(stream()).rate
     if rate is None:
         raise DataError(f"{recording}: has no sampling rate; give one with times or a rate")
     with contextlib.ExitStack() as stack:
         board = stack.enter_context(emulated_board(file.model, target))
-        sensor = streamed(board, file.model, lambda: (each.track.X for each in stream()), rate)
+        sensor = streamed(board, file.model, lambda: (each.X for each in stream()), rate)
         yield stack.enter_context(sensor)
 
 

@@ -163,7 +163,8 @@ def _with_background(file: ModelFile, assignments: list[str]) -> ModelFile:
         lacking = next((name for name in names if name not in classes), None)
         if lacking is not None:
             raise args.misuse(place, f"{lacking!r} is no class of the model: {listed(classes, 8)}")
-        return replace(file, about={**file.about, "background": names})
+        origin = replace(file.origin, background=tuple(names))
+        return replace(file, origin=origin)
     return file
 
 
@@ -171,10 +172,9 @@ def _events(
     file: ModelFile, data: str, an_hour: float, confidence: float | None, threshold: int | None
 ) -> _Done:
     """Choose the events of a stream on recordings that were not trained on."""
-    from tinykernel.data.signals import background_of
     from tinykernel.judge import events
 
-    sources = events.recordings_for(file.model, file.about, data)
+    sources = events.recordings_for(file.model, file.source(data))
     if sources is None:
         raise DataError(f"{data}: a rate of false alarms needs recordings, and a model with a hop")
     if not sources.is_long:
@@ -190,11 +190,13 @@ def _events(
         if used:
             raise DataError(f"{data}: {used}; give recordings that were not trained on")
     model, hop = _often(file, sources.rate)
-    silent = background_of(model, file.about)
+    silent = file.origin.background_of(model.classes)
     result = events.calibrate_events(model, sources, silent, an_hour, confidence, threshold)
     facts = result.to_dict() | {"hop": model.hop}
     table = events.CURVE_COLUMNS, events.curve_in_words(result)
-    about = {"events": facts, **{n: file.about[n] for n in ("background",) if n in file.about}}
+    about: dict[str, Any] = {"events": facts}
+    if file.origin.background is not None:
+        about["background"] = list(file.origin.background)
     pairs = [("decisions", hop), *result.in_words()]
     return _Done(result.model, about, facts, pairs, result.remarks, *table)
 

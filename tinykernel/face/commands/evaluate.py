@@ -79,7 +79,7 @@ def _events(file: ModelFile, data: str, train: str | None, *, as_json: bool, qui
     from tinykernel.judge import events
 
     with showing_progress(quiet):
-        held = events.recordings_for(file.model, file.about, data)
+        held = events.recordings_for(file.model, file.source(data))
         if held is None or not held.is_long:
             return False
         if train is not None:

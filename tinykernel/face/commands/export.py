@@ -14,7 +14,7 @@ from tinykernel.face import arguments as args
 from tinykernel.face.arguments import argument, flag, option
 from tinykernel.face.gathering import CONFIG, SET, gather
 from tinykernel.face.output import print_json, print_pairs
-from tinykernel.face.rows import ModelFile, open_model, recordings_for, rows_for
+from tinykernel.face.rows import ModelFile, open_model, rows_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -168,12 +168,12 @@ def _check_memory(opened: ModelFile, target: Target) -> None:
 def _vectors(opened: ModelFile, data: str) -> NDArray[Any]:
     """Choose rows of the self-test, with one refusal if there is any."""
     from tinykernel.compile.projects import n_vectors
-    from tinykernel.data.signals import stretch
+    from tinykernel.data.recordings import RecordingSource
 
     model = opened.model
-    cut = recordings_for(opened, data, mixed="majority")
-    if cut is not None:
-        return stretch(cut, n_vectors(model))
+    source = opened.source(data)
+    if isinstance(source, RecordingSource):
+        return source.windows("majority").adjacent(n_vectors(model))
     rows = rows_for(opened, data)
     for note in rows.notes:
         typer.echo(f"note: {note}", err=True)

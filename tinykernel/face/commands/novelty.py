@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,13 @@ from tinykernel.base.errors import DataError
 from tinykernel.base.progress import report as say
 from tinykernel.base.text import count, size
 from tinykernel.compile.targets import find_target
-from tinykernel.data.paths import is_pictures
 from tinykernel.face.arguments import misuse
-from tinykernel.face.dataset import cutting_of, is_cut, selection_of
 from tinykernel.face.evaluation import print_notes
 from tinykernel.face.output import print_json, print_pairs, showing_progress
 from tinykernel.run.limits import Limits
 
 if TYPE_CHECKING:
-    from tinykernel.data.signals import NormalRows
+    from tinykernel.data.partition import Dataset
     from tinykernel.kinds.estimators.oneclass import NoveltyDetector
     from tinykernel.kinds.sizing import Usage
     from tinykernel.learn.novelty import Alarms
@@ -32,7 +31,7 @@ def train_novelty(options: Mapping[str, Any]) -> None:
 
     output = Path(options["output"])
     with showing_progress(options["quiet"]):
-        rows = _rows(options)
+        rows = _read(options)
         say("training", 0, None)
         watch, sizes = _fitted(rows, options, options["budget"])
     model = watch.quantize()
@@ -47,7 +46,7 @@ def train_novelty(options: Mapping[str, Any]) -> None:
         print_json(
             {
                 "data": rows.source,
-                "rows": len(rows.X),
+                "rows": len(rows.X_train),
                 "features": model.n_inputs,
                 "prototypes": n_prototypes,
                 "threshold": threshold,
@@ -61,7 +60,7 @@ def train_novelty(options: Mapping[str, Any]) -> None:
         print_notes(rows.notes)
         inputs = f"{model.n_features} {'inputs' if model.input.is_table else 'counts'}"
         pairs = [
-            ("data", f"{count(len(rows.X), 'row')} of {rows.source}"),
+            ("data", f"{count(len(rows.X_train), 'row')} of {rows.source}"),
             ("model", f"{count(n_prototypes, 'prototype')} of {inputs}"),
             ("compared", areas_in_words(watch.areas_)),
             *alarms_in_words(watch.alarms_, threshold),
@@ -72,14 +71,18 @@ def train_novelty(options: Mapping[str, Any]) -> None:
         print_pairs([*pairs, ("file", str(output))])
 
 
-def _rows(options: Mapping[str, Any]) -> NormalRows:
-    from tinykernel.data.signals import normal_recordings, normal_rows
+def _read(options: Mapping[str, Any]) -> Dataset:
+    from tinykernel.data.load import PictureSource
+    from tinykernel.data.normal import normal_rows, normal_windows
+    from tinykernel.data.recordings import RecordingSource
+    from tinykernel.face.dataset import selection_of, source_of
 
     data = options["data"]
     say("reading", 0, None, data)
-    if is_cut(options):
-        return normal_recordings(data, **cutting_of(options))
-    if is_pictures(data):
+    source = source_of(options)
+    if isinstance(source, RecordingSource):
+        return normal_windows(source)
+    if isinstance(source, PictureSource):
         raise DataError(f"{data}: a model of one class takes rows or recordings, not pictures")
     if options["missing"] is not None:
         raise misuse("--missing", "not an option for rows of one class; leave it out")
@@ -89,7 +92,7 @@ def _rows(options: Mapping[str, Any]) -> NormalRows:
 
 
 def _fitted(
-    rows: NormalRows, options: Mapping[str, Any], limits: Limits | None
+    rows: Dataset, options: Mapping[str, Any], limits: Limits | None
 ) -> tuple[NoveltyDetector, Report | None]:
     """Train, with fewer prototypes until the linked model keeps to the budget."""
     import numpy as np
@@ -98,12 +101,12 @@ def _fitted(
     from tinykernel.kinds.sizing import usage
     from tinykernel.run.report import report
 
-    target = options["target"]
+    target, cut = options["target"], rows.origin.recordings
     sizes: list[Report] = []
     watch = NoveltyDetector(
         false_alarms=options["false_alarms"],
-        hop=rows.hop,
-        window_shape=rows.X.shape[1:] if rows.X.ndim == 3 else options["window_shape"],
+        hop=0 if cut is None else int(cut.hop or 0),
+        window_shape=rows.X_train.shape[1:] if rows.X_train.ndim == 3 else options["window_shape"],
         n_kernels=options["n_kernels"],
         budget=limits,
         target=target,
@@ -115,26 +118,25 @@ def _fitted(
         return usage(model, limits, target, sizes[-1])
 
     is_host = find_target(target).family == "host"
-    watch.fit_within(rows.X, rows.group, *(() if is_host else (linked,)))
+    watch.fit_within(rows.X_train, rows.group_train, *(() if is_host else (linked,)))
     if rows.columns is not None:
         watch.feature_names_in_ = np.array(rows.columns, dtype=object)
     return watch, sizes[-1] if sizes else None
 
 
-def _about(rows: NormalRows, watch: NoveltyDetector, options: Mapping[str, Any]) -> dict[str, Any]:
+def _about(rows: Dataset, watch: NoveltyDetector, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of the model file."""
-    import numpy as np
-
     from tinykernel.data.splits import record_of_training
 
-    flat = rows.X.reshape(len(rows.X), -1)
+    flat = rows.X_train.reshape(len(rows.X_train), -1)
+    record = record_of_training(flat, rows.y_train)
+    names = {name: options[name] for name in ("label", "groups", "seed")}
+    origin = replace(rows.origin, data=rows.source, training_rows=record, **names)
     entries = {
-        "data": rows.source,
         "one_class": True,
-        **{name: options[name] for name in ("label", "groups", "seed", "target")},
-        "training_rows": record_of_training(flat, np.zeros(len(flat))),
+        "target": options["target"],
         "calibration": None if watch.alarms_ is None else promise_of(watch.alarms_),
-        **rows.about,
+        **origin.entries(),
     }
     return {name: value for name, value in entries.items() if value is not None}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from tinykernel.base.text import count, visible
-from tinykernel.data.paths import data_folder, find_data, is_recording
+from tinykernel.data.paths import data_folder, find_data, kind_of
 from tinykernel.face import arguments as args
 from tinykernel.face import output as out
 from tinykernel.face.evaluation import print_notes
@@ -54,14 +54,16 @@ def predict_command(
     if source is None or (data is not None and stream is not None):
         raise args.misuse("DATA", "give DATA or --stream FILE")
     if output is not None:
-        is_as_written = source == "-" or data_folder(source) or is_recording(source)
+        is_as_written = source == "-" or data_folder(source) or kind_of(source) == "recordings"
         read = Path(source) if is_as_written else find_data(source)
         args.check_output_file(output, (".csv",), inputs=[read])
     opened = open_model(model)
     if stream is not None:
+        from tinykernel.data.sources import reading_again
         from tinykernel.judge.streams import StreamDecisions
 
-        decisions = StreamDecisions(opened.model, opened.about, stream)
+        reading = reading_again(opened.origin, opened.model)
+        decisions = StreamDecisions(opened.model, reading, stream)
         _follow(decisions, output, data_folder(stream) is not None, as_json, quiet)
         return
     with showing_progress(quiet):

@@ -188,13 +188,14 @@ def bench_command(
     names, several = args.expand_targets(asked, [t.name for t in TARGETS.values() if t.machines])
     if clock is not None:
         parse_clock(clock)
-    from tinykernel.judge.ranges import rate_of
     from tinykernel.run.bench import bench
 
-    rate = rate_of(opened.about)
+    rate = opened.origin.rate
     with showing_progress(quiet):
         results, too_small = args.each_that_fits(
-            names, asked, lambda name: bench(opened.model, name, clock=clock, rate=rate)
+            names,
+            asked,
+            lambda name: bench(opened.model, name, clock=clock, rate=rate),
         )
     if as_json:
         rows = [result.to_dict() for result in results]

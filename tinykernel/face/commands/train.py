@@ -15,9 +15,8 @@ from tinykernel.base.errors import OptionError
 from tinykernel.base.progress import report as say
 from tinykernel.base.text import count, listed
 from tinykernel.compile.targets import find_target
-from tinykernel.data.paths import is_pictures
+from tinykernel.data.paths import kind_of
 from tinykernel.face import arguments as args
-from tinykernel.face import dataset as reading
 from tinykernel.face import gathering
 from tinykernel.face.commands.novelty import train_novelty
 from tinykernel.face.evaluation import judged, print_training, print_verdict, summary
@@ -106,9 +105,11 @@ class _Training:
 
 def _trained(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
     """Read, train, save and judge; also return the result of ``--json``."""
+    from tinykernel.face import dataset as reading
+
     output = options["output"]
     parameters = parameters_of(options)
-    dataset, cut, remembered = reading.dataset_for(options, parameters, choose_size=True)
+    dataset = reading.training_data(options, parameters, choose_size=True)
     _check_background(options["background"], dataset)
     options["image_shape"] = parameters.get("image_shape")
     hint = reading.shape_hint(dataset, options)
@@ -116,14 +117,17 @@ def _trained(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
     for line in (hint, reading.groups_hint(dataset)):
         if line and not options["quiet"]:
             typer.echo(f"hint: {line}", err=True)
-    trained = _train(dataset, parameters, options, reading.is_by_group(options, dataset, cut))
+    trained = _train(dataset, parameters, options)
     # Saved at once, so that a later error does not lose the model.
     effort = getattr(trained.classifier, "effort", options["effort"])
-    settings = remembered_settings(options) | remembered
-    about = about_training(trained, dataset, options["target"], settings | {"effort": effort})
+    about = about_training(trained, dataset, options) | {"effort": effort}
     training = _Training(trained, dataset, output, about)
     result = summary(trained, dataset) | training.save() | {"effort": effort}
-    result |= {"hint": hint or None, "notes": list(dataset.notes), "recordings": cut and str(cut)}
+    result |= {
+        "hint": hint or None,
+        "notes": list(dataset.notes),
+        "recordings": dataset.windows or None,
+    }
     try:
         say("judging", 0, None)
         training.evaluation = judge_test_rows(trained.model, dataset)
@@ -192,19 +196,8 @@ def _check(options: Mapping[str, Any], typed: set[str]) -> None:
 
         refuse_less_than_code(options["budget"].flash, options["target"])
     task, data = options["task"], options["data"]
-    if options["method"] == PAPER and (task != "classes" or is_pictures(data)):
+    if options["method"] == PAPER and (task != "classes" or kind_of(data) == "pictures"):
         raise args.misuse("--set method", "only for rows and --task classes; leave it out")
-
-
-def remembered_settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that the model file stores."""
-    return {
-        **{name: options[name] for name in ("label", "groups", "seed")},
-        "test_size": 0.0 if isinstance(options["test"], str) else options["test"],
-        "class_weight": balanced_or_none(options),
-        "background": options["background"],
-        "task": None if options["task"] == "classes" else options["task"],
-    }
 
 
 def _check_background(names: list[str] | None, dataset: Dataset) -> None:
@@ -223,10 +216,12 @@ def balanced_or_none(options: Mapping[str, Any]) -> str | None:
 
 
 def _train(
-    dataset: Dataset, parameters: Mapping[str, Any], options: Mapping[str, Any], by_group: bool
+    dataset: Dataset, parameters: Mapping[str, Any], options: Mapping[str, Any]
 ) -> TrainResult:
+    from tinykernel.face.dataset import is_by_group, time_limit
     from tinykernel.kinds.train.fitting import train
 
+    of_pictures = dataset.origin.pictures is not None
     with warnings.catch_warnings():
         # The command prints it with the result.
         warnings.filterwarnings("ignore", message="training was interrupted")
@@ -235,11 +230,11 @@ def _train(
             dataset.y_train,
             budget=options["budget"],
             target=options["target"],
-            groups=dataset.group_train if by_group else None,
+            groups=dataset.group_train if is_by_group(options, dataset) else None,
             feature_names=dataset.columns,
             task=options["task"],
             value_name=dataset.label if options["task"] == "numbers" else None,
-            max_time=reading.time_limit(options),
+            max_time=time_limit(options, of_pictures=of_pictures),
             **parameters,
         )
 

@@ -20,7 +20,6 @@ from tinykernel.face import arguments as args
 from tinykernel.face import gathering
 from tinykernel.face import output as out
 from tinykernel.face.commands import train
-from tinykernel.face.dataset import dataset_for, is_by_group
 from tinykernel.face.output import showing_progress
 from tinykernel.face.rows import about_evaluation, about_training
 from tinykernel.run.limits import Limits
@@ -67,6 +66,7 @@ def tune_command(
     )
     options |= {"data": data, "output": output, "task": "classes"}
     find_target(options["target"])
+    from tinykernel.face.dataset import is_by_group, training_data
     from tinykernel.kinds.tune import run as journal
     from tinykernel.kinds.tune.trials import scheduler
     from tinykernel.kinds.tune.tuner import tune
@@ -81,13 +81,13 @@ def tune_command(
             raise ToolError(f"{curve}: needs matplotlib; install it, or write a .csv")
     parameters, pick = train.parameters_of(options), options["pick"]
     with showing_progress(quiet), scheduler(options["backend"]):
-        dataset, cut, remembered = dataset_for(options, parameters)
+        dataset = training_data(options, parameters)
         result = tune(
             dataset.X_train,
             dataset.y_train,
             **{name: options[name] for name in ("target", "budget", "sizes")},
             max_time=None if options["max_time"] == math.inf else options["max_time"],
-            groups=dataset.group_train if is_by_group(options, dataset, cut) else None,
+            groups=dataset.group_train if is_by_group(options, dataset) else None,
             n_folds=options["folds"],
             journal=folder,
             **parameters | ({"n_jobs": 0} if pick is not None and folder.is_dir() else {}),
@@ -101,7 +101,7 @@ def tune_command(
         kept = "the largest size of the journal that fits"
         typer.echo(f"--pick {out.size(pick)}: takes {out.size(chosen.budget)}, {kept}", err=True)
     if output is not None:
-        _write(result, chosen, output, dataset, options, remembered | about_evaluation(judged))
+        _write(result, chosen, output, dataset, options, judged)
     if curve is not None:
         _write_curve(result, curve)
     if as_json:
@@ -123,7 +123,7 @@ def _write(
     output: Path,
     dataset: Dataset,
     options: Mapping[str, Any],
-    remembered: Mapping[str, Any],
+    judged: Evaluation | None,
 ) -> None:
     from tinykernel.kinds.train.fitting import TrainResult
     from tinykernel.model.file import save
@@ -132,8 +132,8 @@ def _write(
     sizes, limits = result.reports[budget], replace(options["budget"] or Limits(), flash=budget)
     # The classifier of a finished training is not stored.
     trained = TrainResult(model, None, sizes, sizes, budget, options["method"], 1, 0.0, limits)
-    settings = train.remembered_settings(options) | dict(remembered)
-    about = about_training(trained, dataset, result.target, settings)
+    options = {**options, "target": result.target}
+    about = about_training(trained, dataset, options) | about_evaluation(judged)
     search = result.searches.get(budget)
     save(model, output, about | ({"search": search} if search else {}))
 

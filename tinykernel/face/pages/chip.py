@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,8 @@ from tinykernel.base.errors import BudgetError
 from tinykernel.base.text import size
 from tinykernel.compile.projects import generated_inputs
 from tinykernel.compile.web import as_script, module_facts, web_module
-from tinykernel.judge.ranges import InputRange, input_ends, number_ends, rate_of, recordings_of
+from tinykernel.data.origin import Origin
+from tinykernel.judge.ranges import InputRange, input_ends, number_ends
 from tinykernel.model.integer import IntegerModel
 
 SCRIPTS = ("chip", "view", "table", "image", "stream", "page")
@@ -47,7 +47,7 @@ class ChipInPage:
 
 def chip_in_page(
     model: IntegerModel,
-    about: Mapping[str, Any],
+    origin: Origin,
     rows: tuple[ArrayLike, ArrayLike | None] | None = None,
     instructions: int | None = None,
 ) -> ChipInPage:
@@ -60,7 +60,7 @@ def chip_in_page(
         )
     instructions = max(1, instructions or _FEW_INSTRUCTIONS * model.n_inputs)
     most = max(1, min(_MOST_ROWS, int(_MOST_INSTRUCTIONS / instructions)))
-    facts = facts_of(model, about) | {
+    facts = facts_of(model, origin) | {
         "module": _base64(module),
         "vectors": _vectors(model, rows, most),
     }
@@ -69,14 +69,14 @@ def chip_in_page(
     return ChipInPage(as_script(facts), "\n".join(texts))
 
 
-def facts_of(model: IntegerModel, about: Mapping[str, Any]) -> dict[str, Any]:
+def facts_of(model: IntegerModel, origin: Origin) -> dict[str, Any]:
     """Return what the script must know of a model, as types of JSON."""
     facts = module_facts(model) | {"kind": model.input.kind, "rate": None}
-    numbers = number_ends(model, about)
+    numbers = number_ends(model, origin)
     facts["numbers"] = [_field(model, limits, None) for limits in numbers]
-    ends = input_ends(model, about)
+    ends = input_ends(model, origin)
     if model.input.is_table:
-        coding = Coding.read(about.get("coding"))
+        coding = origin.coding
         used = [(at, limits) for at, limits in enumerate(ends) if limits.low is not None]
         facts["fields"] = [
             _field(model, limits, coding) | {"at": at} for at, limits in used[:_MOST_FIELDS]
@@ -84,9 +84,9 @@ def facts_of(model: IntegerModel, about: Mapping[str, Any]) -> dict[str, Any]:
         facts["curves"] = len(used) <= _MOST_CURVES
         facts["more"] = max(0, len(used) - _MOST_FIELDS)
     elif model.input.is_signal:
-        facts |= _signal(model, about, ends)
+        facts |= _signal(model, origin, ends)
     else:
-        facts["image"] = _image(model, about, ends)
+        facts["image"] = _image(model, origin, ends)
     return facts
 
 
@@ -101,11 +101,9 @@ def _field(model: IntegerModel, limits: InputRange, coding: Coding | None) -> di
     }
 
 
-def _signal(
-    model: IntegerModel, about: Mapping[str, Any], ends: list[InputRange]
-) -> dict[str, Any]:
+def _signal(model: IntegerModel, origin: Origin, ends: list[InputRange]) -> dict[str, Any]:
     """Return the facts of a signal."""
-    rate, names = rate_of(about), recordings_of(about, "channels")
+    rate, known = origin.rate, origin.recordings
     is_sound = model.raw_dtype == "int16" and model.input.channels == 1
     is_sound = is_sound and _SOUND_RATES[0] <= (rate or 0) <= _SOUND_RATES[1]
     largest = max(
@@ -115,18 +113,18 @@ def _signal(
     signal = {
         "window": model.input.rows,
         "sound": is_sound,
-        "names": [str(name) for name in names] if isinstance(names, list) else [],
+        "names": [] if known is None else list(known.inputs or ()),
         "ranges": [[limits.low, limits.high] for limits in ends],
         "unit": "g" if largest <= _LARGEST_G else "m/s²",
     }
     return {"rate": rate, "signal": signal}
 
 
-def _image(model: IntegerModel, about: Mapping[str, Any], ends: list[InputRange]) -> dict[str, Any]:
+def _image(model: IntegerModel, origin: Origin, ends: list[InputRange]) -> dict[str, Any]:
     """Return the facts of an image; bytes of pictures are as they are, others have a range."""
     frame = model.camera
     grid = model.input if frame is None else frame.gives(model.input)
-    is_bytes = frame is not None or isinstance(about.get("pictures"), Mapping)
+    is_bytes = frame is not None or origin.pictures is not None
     lows = [limits.low for limits in ends if limits.low is not None]
     highs = [limits.high for limits in ends if limits.high is not None]
     return {

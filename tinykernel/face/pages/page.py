@@ -24,6 +24,7 @@ from tinykernel.base.progress import report as say
 from tinykernel.base.text import size, visible
 from tinykernel.compile.enums import consists_of
 from tinykernel.compile.targets import TARGETS, targets_named
+from tinykernel.data.origin import Origin
 from tinykernel.data.splits import seen_before
 from tinykernel.face.pages.chip import ChipInPage, chip_in_page
 from tinykernel.judge.figures import LabelEvaluation, interval_in_words
@@ -364,7 +365,7 @@ def _about_model(page: ReportPage) -> dict[str, Any]:
         "trials": trials_in_rows(page.about.get("trials")),
         "trial_columns": TRIAL_COLUMNS,
         "trained_rows": trained_rows if isinstance(trained_rows, int) else None,
-        "inputs": input_ranges(model, page.about),
+        "inputs": input_ranges(model, Origin.read(page.about)),
         "most_inputs": _MOST_INPUTS,
         "most_ranges": _MOST_RANGES,
         "ranges": [
@@ -528,12 +529,12 @@ def report_page(
         judgement["gallery"] = gallery_of(integer, X, y)
         judgement["reliability"] = reliability_of(integer, X, y)
         flat = np.asarray(X).reshape(len(np.asarray(y)), -1)
-        judgement["seen"] = seen_before(flat, about.get("training_rows"))
+        judgement["seen"] = seen_before(flat, Origin.read(about).training_rows)
     chip, why = None, "the page was written with --compiler none"
     if compiler != "none":
         shown = data and (in_numbers(model, data[0]), data[1])
         try:
-            chip = chip_in_page(integer, about, shown, costs[0].instructions)
+            chip = chip_in_page(integer, Origin.read(about), shown, costs[0].instructions)
         except TinykernelError as error:
             why = str(error)
     stamp = os.environ.get("SOURCE_DATE_EPOCH", "")  # for reproducible pages

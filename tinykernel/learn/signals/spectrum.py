@@ -1,25 +1,28 @@
 """Which spectrum suits a signal: the frames, their hop, and the bands."""
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import OptionError, TinykernelError
+from tinykernel.base.windows import (
+    FEWEST_SEGMENTS,
+    SEGMENTS,
+    SOUND_HZ,
+    segment_hops,
+    segment_lengths,
+    segments_within,
+)
 from tinykernel.learn.options import TrainerOptions
-from tinykernel.pieces.spectrum.spec import LENGTHS, Spectrum
+from tinykernel.pieces.spectrum.spec import Spectrum
 
-# From this rate on a signal is taken for sound.
-_SOUND_HZ = 4000.0
-_FRAME_SECONDS, BANDS = 0.032, 12
+BANDS = 12
 # Convolutions make use of more bands than kernels, of which each looks at two.
 BANDS_OF_PLANES = 20
 _LOWEST_HZ, _HIGHEST = 100.0, 0.975
 #: 0.75 dB per level; what is taken off is the noise of 16-bit samples.
 _LOG_BITS, _FLOOR = 2, 80
-# Frames that kernels of nine taps need.
-_FEWEST = 12
 _ASKED = re.compile(r"(\d+)/(\d+)/(\d+)")
 
 
@@ -39,7 +42,7 @@ def band_edges(rate: float, length: int, bands: int) -> NDArray[np.int64]:
         raise OptionError(
             f"spectrum: {bands} bands of a segment of {length} samples are too many; give fewer"
         )
-    if rate >= _SOUND_HZ:
+    if rate >= SOUND_HZ:
         top = _HIGHEST * rate / 2
         mel = np.linspace(np.log1p(_LOWEST_HZ / 700), np.log1p(top / 700), bands + 1)
         edges = np.rint(700 * np.expm1(mel) * length / rate).astype(np.int64)
@@ -63,8 +66,8 @@ def spectrum_for(
     numbers = _ASKED.fullmatch(wanted_form)
     if numbers:
         length, step, bands = map(int, numbers.groups())
-        if length not in LENGTHS:
-            lengths = ", ".join(map(str, LENGTHS[:-1])) + f" or {LENGTHS[-1]}"
+        if length not in SEGMENTS:
+            lengths = ", ".join(map(str, SEGMENTS[:-1])) + f" or {SEGMENTS[-1]}"
             raise OptionError(f"spectrum: segments have {lengths} samples, not {length}")
         if not 1 <= step <= length or not 1 <= bands <= 64:
             raise OptionError(
@@ -81,7 +84,7 @@ def spectrum_for(
         length, step = _frames_for(rate, samples, hop // every)
     edges = band_edges(rate, length, bands).astype(np.uint16)
     stage = Spectrum(length, step, edges, _LOG_BITS, _FLOOR)
-    if samples < length or stage.frames(samples) < _FEWEST:
+    if samples < length or stage.frames(samples) < FEWEST_SEGMENTS:
         raise OptionError(
             f"spectrum: a window of {samples} samples has too few segments of {length}; give a "
             "longer window, or spectrum=LENGTH/HOP/BANDS with shorter segments"
@@ -94,8 +97,8 @@ def spectrum_within(length: int, samples: int, hop: int, bands: int) -> Spectrum
 
     Its bands are alike. The segments of a stream, with a `hop` of windows, are those of windows.
     """
-    apart = (samples - length) // (_FEWEST - 1)
-    steps = _frame_hops(length, hop) if hop else [min(length * 5 // 8, apart)]
+    apart = (samples - length) // (FEWEST_SEGMENTS - 1)
+    steps = segment_hops(length, hop) if hop else [min(length * 5 // 8, apart)]
     step = next((step for step in steps if length // 4 <= step <= apart), None)
     if step is None:
         return None
@@ -128,65 +131,17 @@ def spectrum_of(
     return stage, ""
 
 
-def _lengths_for(rate: float, samples: int) -> tuple[int, ...]:
-    """Return the lengths of frames, that of about 32 ms first, then shorter ones."""
-    wanted = np.clip(rate * _FRAME_SECONDS, LENGTHS[0], LENGTHS[-1])
-    length = min(LENGTHS, key=lambda n: abs(np.log2(n / wanted)))
-    if rate < _SOUND_HZ:
-        length = 256 if samples >= 2048 else 128
-    return LENGTHS[LENGTHS.index(length) :: -1]
-
-
 def _frames_for(rate: float, samples: int, hop: int) -> tuple[int, int]:
     """Return the length and the hop of frames: about 32 ms, shorter where these are too few."""
-    shorter = _lengths_for(rate, samples)
-    frames = _frames_within(shorter, samples, hop)
+    shorter = segment_lengths(rate, samples)
+    frames = segments_within(shorter, samples, hop)
     if frames is not None:
         return frames
-    if any(_frame_hops(length, hop) for length in shorter):
-        return shorter[-1], _frame_hops(shorter[-1], 0)[0]  # refused, for too few frames
+    if any(segment_hops(length, hop) for length in shorter):
+        return shorter[-1], segment_hops(shorter[-1], 0)[0]  # refused, for too few frames
     near = sorted(range(1, samples + 1), key=lambda n: (abs(n - hop), -n))
-    other = next((n for n in near if _frames_within(shorter, samples, n)), LENGTHS[0])
+    other = next((n for n in near if segments_within(shorter, samples, n)), SEGMENTS[0])
     raise OptionError(
-        f"spectrum: a hop of {hop} samples has no divisor of {LENGTHS[0] // 4} to {shorter[0]}, "
+        f"spectrum: a hop of {hop} samples has no divisor of {SEGMENTS[0] // 4} to {shorter[0]}, "
         f"for the hop of segments; give a hop of {other}"
     )
-
-
-def hop_within(rate: float | None, samples: int, seconds: float) -> int | None:
-    """Return the longest hop within a time that is an even number of usual segments, if there is.
-
-    Convolutions in a stream decide at every other segment. With segments of 400 in place of 320
-    samples they classify words 3 points worse.
-
-    >>> hop_within(16000, 16000, 0.1), hop_within(11025, 11025, 0.1)
-    (1280, 960)
-    """
-    for length in _lengths_for(rate, samples) if rate else ():
-        pair = 2 * _frame_hops(length, 0)[0]
-        hop = int((rate or 0) * seconds) // pair * pair
-        if hop and _frames_within((length,), samples, hop):
-            return hop
-    return None
-
-
-def _frames_within(lengths: Sequence[int], samples: int, hop: int) -> tuple[int, int] | None:
-    """Return the first length and hop of frames of which a window has enough."""
-    for length in lengths:
-        for step in _frame_hops(length, hop):
-            if samples >= length + (_FEWEST - 1) * step:
-                return length, step
-    return None
-
-
-def _frame_hops(length: int, hop: int) -> list[int]:
-    """Return the hops that frames may have: divisors of that of windows, nearest to 5/8 first.
-
-    >>> _frame_hops(512, 8000)[0], _frame_hops(512, 0), _frame_hops(64, 1999)
-    (320, [320], [])
-    """
-    wanted = length * 5 // 8
-    if not hop:
-        return [wanted]
-    divisors = [n for n in range(length // 4, length + 1) if hop % n == 0]
-    return sorted(divisors, key=lambda n: abs(np.log2(n / wanted)))

@@ -110,17 +110,6 @@ def as_counts(levels: NDArray[Any], top: int) -> NDArray[np.int32]:
     return (levels.astype(np.int32) * (top + 1)) >> 8
 
 
-def as_rows(windows: NDArray[Any], n_numbers: int) -> NDArray[Any]:
-    """Flatten windows whose last channels are numbers, of which those of the last sample count.
-
-    >>> as_rows(np.arange(8).reshape(1, 2, 4), 1).tolist()  # 3 channels and a number
-    [[0, 1, 2, 4, 5, 6, 7]]
-    """
-    channels = windows.shape[2] - n_numbers
-    samples = windows[:, :, :channels].reshape(len(windows), -1)
-    return np.hstack([samples, windows[:, -1, channels:]])
-
-
 def as_windows(rows: NDArray[Any], grid: Grid) -> NDArray[Any]:
     """Reverse `as_rows`: every sample gets the numbers of its window.
 

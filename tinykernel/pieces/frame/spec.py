@@ -87,6 +87,11 @@ class Frame(Stage):
         return Grid.raw("uint8", self.height, self.width, FORMATS[self.pixel_format])
 
     @property
+    def frame(self) -> tuple[int, int, int]:
+        """Rows, columns and bytes of a pixel of a frame."""
+        return self.height, self.width, self.taken.channels
+
+    @property
     def box(self) -> tuple[int, int, int, int]:
         """Top, left, height and width of the crop."""
         return crop_box(self.height, self.width, self.rows, self.columns)

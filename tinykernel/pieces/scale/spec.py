@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.coding import RAW_DTYPES
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.piece import Stage
 from tinykernel.pieces.proof import Range
 from tinykernel.pieces.record import checked_array, limits
 
-#: Types of raw input that the firmware can take.
-RAW_DTYPES = ("float32", "uint8", "int8", "uint16", "int16", "int32")
 _VALUES_AT_ONCE = 1 << 18
 
 

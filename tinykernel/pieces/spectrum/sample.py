@@ -4,18 +4,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tinykernel.base.windows import SEGMENTS
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.kernels.sample import random_kernels
 from tinykernel.pieces.levels.spec import Levels
 from tinykernel.pieces.samples import Sample
 from tinykernel.pieces.scale.spec import Scale
-from tinykernel.pieces.spectrum.spec import LENGTHS, Spectrum
+from tinykernel.pieces.spectrum.spec import Spectrum
 
 
 def random_spectrum(seed: int) -> Spectrum:
     """Draw a stage: narrow and wide bands, any hop."""
     rng = np.random.default_rng([seed, 1])
-    length = int(rng.choice(LENGTHS))
+    length = int(rng.choice(SEGMENTS))
     bands = int(rng.integers(1, min(65, length // 2 - 2)))
     edges = np.sort(2 + rng.permutation(length // 2 - 1)[: bands + 1])
     hop = int(rng.integers(1, length + 1))

@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from tinykernel.base.compiled import inlined, njit
 from tinykernel.base.hadamard import run_on_rows, useful_threads
+from tinykernel.base.windows import SEGMENTS
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.piece import Stage
 from tinykernel.pieces.proof import Range
 from tinykernel.pieces.record import limits
 
-#: Samples of a frame.
-LENGTHS = (64, 128, 256, 512)
 #: Samples are shifted to so many bits before the transform.
 _LOADED_BITS = 26
 # Samples of a stream over which kernels are counted, where there is time.
@@ -91,7 +90,7 @@ class Spectrum(Stage):
     NAMES = True
     SHARES = True
 
-    length: int  # of `LENGTHS`
+    length: int  # of `SEGMENTS`
     hop: int  # 1 to `length`
     # rising; from 2, as bins 0 and 1 hold the constant part, to ``length / 2``
     edges: NDArray[np.uint16]
@@ -100,8 +99,8 @@ class Spectrum(Stage):
     floor: int = field(metadata=limits(0, 511))  # subtracted, in levels
 
     def check(self) -> None:
-        if self.length not in LENGTHS:
-            raise self.refuse(f"length is {self.length}, not one of {LENGTHS}")
+        if self.length not in SEGMENTS:
+            raise self.refuse(f"length is {self.length}, not one of {SEGMENTS}")
         self.require("hop", 1, self.length)
         edges = self.edges.astype(int)
         if not 2 <= edges.size <= 65 or edges[0] < 2 or edges[-1] > self.length // 2:
