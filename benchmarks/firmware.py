@@ -21,6 +21,7 @@ from rich.console import Console
 from tinykernel.base.hadamard import padded_dimension
 from tinykernel.compile.targets import TARGETS
 from tinykernel.kinds.components import ComponentsKind
+from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.learn.inputs import fit_level_scaling
 from tinykernel.learn.options import TrainerOptions
@@ -238,7 +239,7 @@ def mnist(folder: Path) -> list[Check]:
         n_components=MNIST_COMPONENTS, epochs=MNIST_EPOCHS, effort="quick", random_state=0
     )
     problem, kind = Problem(prepare(X, y)[1], options), ComponentsKind()
-    found = kind.fit(kind.specs(problem)[0], problem)
+    found = kind.fit(kind.specs(problem)[0], problem, Pace(problem.effort))
     model = found.machine
     checked = verify(model, X_test, y_test, target="host")
     if not checked.ok or checked.accuracy is None:

@@ -23,8 +23,7 @@ from tinykernel import (
     train,
 )
 from tinykernel.base import progress
-from tinykernel.learn.options import TrainerOptions
-from tinykernel.learn.recipe import RegressorOptions
+from tinykernel.learn.options import RegressorOptions, TrainerOptions
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
 from tinykernel.papers.classifier import PaperClassifier

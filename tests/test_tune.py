@@ -293,7 +293,7 @@ def test_frames_keep_their_names(require_tool):
 def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):
     """After Ctrl-C there is a recommendation among what is finished; without any, it goes on."""
     X, y = data()
-    stub = tinykernel.kinds.tune.trials.run_trial
+    stub = tinykernel.kinds.tune.run.run_trial
 
     def late(work, trial, stop=None):
         if trial == Trial(2048, -1):
@@ -311,7 +311,7 @@ def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):
 
 def test_sizes_without_a_model_are_left_out(monkeypatch, trained):
     """A size that no model fits is named with its reason and not tried again in every fold."""
-    stub = tinykernel.kinds.tune.trials.run_trial
+    stub = tinykernel.kinds.tune.run.run_trial
 
     def small(work, trial, stop=None):
         done = stub(work, trial)

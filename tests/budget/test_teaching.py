@@ -14,7 +14,7 @@ from sklearn.svm import SVC, OneClassSVM
 import tinykernel
 from tests.refusals import refused_for
 from tinykernel.base.errors import TinykernelError
-from tinykernel.kinds.train.teaching import lesson
+from tinykernel.kinds.train.teaching import soft_labels
 
 X, Y = load_iris(return_X_y=True)
 Y = np.array(["a", "b", "c"])[Y]
@@ -35,7 +35,7 @@ def test_no_row_is_labelled_by_a_teacher_that_saw_it():
     rng = np.random.default_rng(0)
     noise, labels = rng.normal(size=(300, 4)), rng.integers(0, 2, 300)
     memory = KNeighborsClassifier(1).fit(noise, labels)
-    taught = lesson(memory, noise, labels)
+    taught = soft_labels(memory, noise, labels)
     assert memory.score(noise, labels) == 1
     assert np.mean(taught.answers == labels) < 0.65
 
@@ -43,7 +43,7 @@ def test_no_row_is_labelled_by_a_teacher_that_saw_it():
 def test_weights_of_a_row_are_half_the_label_and_half_the_teacher():
     """They add up to that of the row, and the rows of one origin are one group."""
     weight = np.linspace(0.5, 2, len(X))
-    taught = lesson(LogisticRegression(max_iter=500), X, Y, weight=weight)
+    taught = soft_labels(LogisticRegression(max_iter=500), X, Y, weight=weight)
     total = np.bincount(taught.rows, weights=taught.weight)
     assert np.abs(total - weight).max() < 0.04 * weight.max()
     right = np.bincount(taught.rows, weights=taught.weight * (taught.y == Y[taught.rows]))
@@ -54,13 +54,13 @@ def test_weights_of_a_row_are_half_the_label_and_half_the_teacher():
 
 def test_fresh_rows_are_labelled_by_the_teacher_alone():
     """One that cannot be cloned labels no others; groups of fresh rows are new ones."""
-    taught = lesson(Labels("b"), X, Y, X_more=X[:7], groups=np.arange(len(X)) % 3)
+    taught = soft_labels(Labels("b"), X, Y, X_more=X[:7], groups=np.arange(len(X)) % 3)
     assert np.array_equal(taught.y[: len(X)], Y)
     assert np.array_equal(taught.y[len(X) :], ["b"] * 7)
     assert len(np.unique(taught.groups)) == 3 + 7
-    refused_for("rows that it has not seen as X_more", lesson, Labels("b"), X, Y)
+    refused_for("rows that it has not seen as X_more", soft_labels, Labels("b"), X, Y)
     with pytest.raises(TinykernelError, match="its class 'z' is not a label in y"):
-        lesson(LogisticRegression().fit(X[:2], ["a", "z"]), X, Y, X_more=X)
+        soft_labels(LogisticRegression().fit(X[:2], ["a", "z"]), X, Y, X_more=X)
 
 
 @pytest.mark.slow
@@ -93,13 +93,13 @@ def test_train_learns_from_an_svm_and_says_how_often_they_agree():
 def test_what_cannot_teach_is_refused(teacher, change, message):
     """One line each, before anything is trained."""
     X, y = load_iris(return_X_y=True)
-    refused_for(message, lesson, teacher, **{"X": X, "y": y} | change)
+    refused_for(message, soft_labels, teacher, **{"X": X, "y": y} | change)
 
 
 def test_decisions_of_pairs_are_not_those_of_classes():
     """Of three classes there are as many pairs; floats as labels are no values."""
     X, y = load_iris(return_X_y=True)
-    taught = lesson(SVC(decision_function_shape="ovo"), X, y.astype(float))
+    taught = soft_labels(SVC(decision_function_shape="ovo"), X, y.astype(float))
     assert np.mean(taught.answers == y) > 0.9
     assert taught.agreement(taught.answers) == 1
     assert taught.agreement(np.zeros(150)) == np.mean(taught.answers == 0)

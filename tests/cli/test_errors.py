@@ -3,12 +3,14 @@
 import io
 import json
 import os
+import pickle
 import re
 import shlex
 import signal
 import subprocess
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -18,7 +20,9 @@ import typer
 from typer.testing import CliRunner
 
 from tests.cli.tools import QUICK, ROOT, blobs, failed, process, run
+from tinykernel.base.errors import OptionError
 from tinykernel.face import app, main
+from tinykernel.face.output import as_typed
 
 
 def test_version_and_help(tmp_path, monkeypatch):
@@ -95,6 +99,18 @@ def test_faults_of_the_program_keep_their_traceback(work, monkeypatch):
     failed("predict", work / "gesture.tkm", work / "data.npz")
     monkeypatch.setenv("TINYKERNEL_DEBUG", "1")
     assert run("predict", work / "gesture.tkm", work / "data.npz").exception is not None
+
+
+def test_messages_name_options_and_leave_files_alone():
+    """A parameter of Python becomes the option, with its value; the name of a file stays."""
+    options = {"image_shape": "--image-shape", "rate": "--set rate", "name": "--name"}
+    typed = partial(as_typed, options)
+    mentioned = {"rate": 8, "image_shape": (4, 4), "n": 1}
+    error = OptionError("image_shape: no {rate}, {image_shape} or {n}", **mentioned)
+    assert str(error) == "image_shape: no rate=8, image_shape=(4, 4) or n=1"
+    assert error.said(typed) == "--image-shape: no --set rate=8, --image-shape 4x4 or n=1"
+    assert OptionError("image_shape.csv: is empty").said(typed) == "image_shape.csv: is empty"
+    assert pickle.loads(pickle.dumps(error)).said(typed) == error.said(typed)
 
 
 def test_completion(monkeypatch):

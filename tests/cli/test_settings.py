@@ -6,7 +6,7 @@ import json
 from tests.cli.tools import QUICK, failed, json_of, run, sets, succeeded
 from tinykernel.face.gathering import read_file
 from tinykernel.face.settings import SETTINGS
-from tinykernel.learn.recipe import RegressorOptions
+from tinykernel.learn.options import RegressorOptions
 
 
 def test_options_lists_every_option_of_the_trainer() -> None:
@@ -46,7 +46,7 @@ def test_saved_settings_repeat_a_call(work, tmp_path) -> None:
     succeeded(*train, tmp_path / "b.tkm", "--config", saved)
     assert (tmp_path / "a.tkm").read_bytes() == (tmp_path / "b.tkm").read_bytes()
     run(*train, tmp_path / "c.tkm", "--config", saved, *label, "--save-config", saved)
-    assert SETTINGS["label"].read(read_file(saved)["label"][0]) == label[1]
+    assert SETTINGS["label"].parse(read_file(saved)["label"][0]) == label[1]
     (tmp_path / "other.toml").write_text("[project]\nname = 'x'\n")
     refused = (*train, tmp_path / "d.tkm", "--save-config", tmp_path / "other.toml")
     failed(*refused)
@@ -63,5 +63,5 @@ def test_files_of_settings_keep_every_text(tmp_path) -> None:
     given = {"label": label, "rate": "50.5", "seed": "7"}
     assert {name: text for name, (text, _) in read_file(file).items()} == given
     file.write_text("[data]\nimage_shape = [8, 8]\n[train]\naugment = {shift = 2}")
-    values = {name: SETTINGS[name].read(text) for name, (text, _) in read_file(file).items()}
+    values = {name: SETTINGS[name].parse(text) for name, (text, _) in read_file(file).items()}
     assert values == {"image_shape": (8, 8), "augment": {"shift": 2}}

@@ -9,7 +9,8 @@ from tests.refusals import refused
 from tinykernel import Classifier, load, save, train
 from tinykernel.base.errors import BudgetError
 from tinykernel.kinds.catalogue import kinds_for
-from tinykernel.kinds.selection import deliver, select
+from tinykernel.kinds.delivery import deliver
+from tinykernel.kinds.selection import select
 from tinykernel.kinds.sizing import Usage
 from tinykernel.kinds.train import fitting
 from tinykernel.model import records
@@ -39,6 +40,15 @@ def test_a_limit_that_is_never_met_ends(chosen):
     """With 32 components there is nothing left to save: an error, and no endless loop."""
     problem, selected = chosen
     refused(BudgetError, deliver, selected, problem, lambda _: Usage(1.2, "9 bananas", 9000))
+
+
+def test_a_fixed_size_is_named(chosen):
+    """Whatever the kind, fewer components were asked for."""
+    problem, selected = chosen
+    sized = replace(problem, options=replace(problem.options, n_kernels=8))
+    with pytest.raises(BudgetError) as caught:
+        deliver(selected, sized, lambda _: Usage(1.2, "9 bananas", 9000))
+    assert caught.value.options == {"n_kernels": None}
 
 
 def test_a_linked_model_over_the_budget_is_trained_again(monkeypatch):

@@ -15,8 +15,8 @@ from tinykernel.base.errors import TinykernelError
 from tinykernel.kinds.components import ComponentsKind
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.selection import select
+from tinykernel.learn.effort import Effort
 from tinykernel.learn.loop import Schedule
-from tinykernel.learn.options import Effort
 from tinykernel.papers.classifier import PaperClassifier
 
 X, y = load_digits(return_X_y=True)
@@ -36,10 +36,10 @@ def test_each_kind_has_trials_of_its_own_in_a_quick_search():
     """Components took all of them, and ten classes had trees as they come: 31 in place of 40 %."""
     quick = Pace(effort=Effort.of("quick"))
     for kind in ("components", "trees"):
-        assert [quick.goes_on(kind) for _ in range(9)] == [True] * 8 + [False]
+        assert [quick.may_try(kind) for _ in range(9)] == [True] * 8 + [False]
     assert not quick.is_cut
     again = Pace(effort=Effort.of("0.25/3/1/quick"))
-    assert [again.goes_on("trees") for _ in range(4)] == [True] * 3 + [False]
+    assert [again.may_try("trees") for _ in range(4)] == [True] * 3 + [False]
     assert again.is_cut
 
 
@@ -63,9 +63,10 @@ def test_ctrl_c_while_speeds_are_measured_ends_the_search(monkeypatch):
 
     estimator = Classifier(model="components", random_state=0, budget="3KB")
     problem, _ = estimator.problem(X, y)
-    problem.pace.limit(60.0)
+    limited = Pace()
+    limited.limit(60.0)
     monkeypatch.setattr(ComponentsKind, "fit", stopped)
-    selected = select(problem, [ComponentsKind()])
+    selected = select(problem, [ComponentsKind()], limited)
     assert selected.interrupted
     assert selected.records == ()
 

@@ -8,12 +8,15 @@ import pytest
 from tests.refusals import refused
 from tinykernel import train
 from tinykernel.base.errors import BudgetError, OptionError
+from tinykernel.base.options import options_of
 from tinykernel.face.pages.page import trials_in_rows
 from tinykernel.kinds.catalogue import KINDS, kinds_for
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec
+from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.selection import deliver, estimated, select
 from tinykernel.kinds.trees import TreesKind, TreesSpec, single_tree
+from tinykernel.learn.announcement import TABLES, Announcement
 from tinykernel.learn.choice import Candidate
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.trainset import prepare
@@ -39,7 +42,7 @@ class Scripted(Kind[NamedSpec]):
     """A kind whose trials and losses of rows are given."""
 
     def __init__(self, name, cost, rounds, final, behind=(2.0, 1.5)):
-        self.name, self.cost, self.behind = name, cost, behind
+        self.about, self.cost, self.behind = Announcement(name, name, (TABLES,)), cost, behind
         self.rounds, self.final, self.calls = rounds, final, []
 
     def applies(self, problem):
@@ -51,7 +54,7 @@ class Scripted(Kind[NamedSpec]):
     def skeleton(self, spec, problem):
         raise AssertionError("nothing is sized without limits")
 
-    def tune(self, specs, problem):
+    def tune(self, specs, problem, pace):
         for loss in self.rounds:
             self.calls.append("round")
             yield [RaceTrial(specs[0], loss, 0.9)]
@@ -61,7 +64,7 @@ class Scripted(Kind[NamedSpec]):
         noise = np.random.default_rng(len(fold.outside)).normal(0, 0.1, len(fold.outside))
         return Candidate(str(spec), self.final + noise - noise.mean(), 0.9)
 
-    def fit(self, spec, problem):
+    def fit(self, spec, problem, pace):
         raise AssertionError("select does not train on all rows")
 
 
@@ -114,7 +117,7 @@ def test_of_the_specs_of_a_kind_the_best_after_a_quarter_trains_in_full():
         def epochs(self, spec, problem):
             return 100
 
-        def tune(self, specs, problem):
+        def tune(self, specs, problem, pace):
             yield [RaceTrial(NamedSpec(name), 0.45, 0.9) for name in ("first", "second")]
 
         def judge(self, spec, problem, fold, share):
@@ -146,7 +149,7 @@ def test_ctrl_c_takes_the_best_so_far():
     """The kind that leads wins, whatever was to come."""
 
     class Interrupting(Scripted):
-        def tune(self, specs, problem):
+        def tune(self, specs, problem, pace):
             raise KeyboardInterrupt
             yield
 
@@ -167,6 +170,16 @@ def test_every_kind_says_in_words_why_it_does_not_apply():
     ]
     assert reasons["separable"] == "only for signals and images"
     refused(OptionError, select, table, [kind for kind in KINDS if kind.name == "kernels"])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_kind_reads_what_it_announces(kind):
+    """What it announces are options; they and `model` are all that names it elsewhere."""
+    about, options = kind.about, options_of(TrainerOptions)
+    assert {*about.options, *about.options_of_values, *filter(None, [about.size])} <= set(options)
+    for name in about.names:
+        options["model"].check("model", name)
+        assert [each.about for each in kinds_for(TrainerOptions(model=name))] == [about]
 
 
 def test_a_fixed_number_decides_the_kind():
@@ -206,7 +219,8 @@ def test_one_tree_that_is_not_behind_many_is_named(wrong, is_named):
     y = (X.sum(axis=1) > 0) ^ (rng.random(400) < wrong)
     problem = Problem(prepare(X, y)[1], TrainerOptions(random_state=0))
     spec = TreesSpec(8192, trial=TreeTrial(TreeOptions(), 60))
-    said = single_tree(spec, problem, TreesKind().fit(spec, problem).machine, 1.0)
+    machine = TreesKind().fit(spec, problem, Pace()).machine
+    said = single_tree(spec, problem, Pace(), machine, 1.0)
     assert (
         "tables of 215 in place of 2564 bytes: one tree an output chosen over" in said
     ) == is_named

@@ -7,11 +7,11 @@ from sklearn.datasets import load_digits
 from tests.training.signals.test_training import chirps
 from tinykernel.kinds.catalogue import KINDS
 from tinykernel.kinds.components import ComponentsKind
-from tinykernel.kinds.images import SeparableKind
 from tinykernel.kinds.kernels import KernelsKind
 from tinykernel.kinds.linear import LinearKind, LinearSpec
 from tinykernel.kinds.perceptron import PerceptronKind
 from tinykernel.kinds.problem import Problem
+from tinykernel.kinds.separable import SeparableKind
 from tinykernel.kinds.sizing import sized, usage
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.trainset import prepare

@@ -8,6 +8,7 @@ from tests.random_models import random_model
 from tinykernel import TinykernelError, report
 from tinykernel.base.checks import PRESETS
 from tinykernel.kinds.components import ComponentsKind
+from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.sizing import sized
 from tinykernel.learn.options import TrainerOptions
@@ -34,7 +35,7 @@ def test_the_estimate_decides(digits, layout):
     """What is found needs no compiler, and leaves a margin for every one."""
     problem, kind = problem_of(digits, "6000", layout, "cortex-m0"), ComponentsKind()
     (spec,) = sized(kind, problem).specs
-    model = kind.fit(spec, problem).machine
+    model = kind.fit(spec, problem, Pace()).machine
     flash = report(model, "cortex-m0", compiler="none").flash
     assert 0.88 * 6000 < flash <= 0.98 * 6000
 

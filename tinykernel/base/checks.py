@@ -1,16 +1,19 @@
 """Checks of the values that a user gives for parameters, options and groups."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
-from typing import Any
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING, Any
 
 from tinykernel.base.errors import DataError, OptionError, ShapeError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
@@ -46,8 +49,6 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 LINEAR_BITS = (2, 4, 8)
-#: Values of the option `model` that are no names of kinds.
-KIND_OF_MODEL = {"tree": "trees"}
 LARGEST_SEED = 2**32 - 1  # of scikit-learn and NumPy
 #: With more, training takes days, and no target has the flash.
 MOST_COMPONENTS = 65536
@@ -71,7 +72,8 @@ class Check:
 
     test: Callable[[str, Any], object]
     range: str = ""
-    kind: str = ""
+    type: str = ""
+    choices: tuple[object, ...] = ()
 
     def __call__(self, name: str, value: Any) -> object:
         """Refuse a value that is not allowed."""
@@ -80,15 +82,9 @@ class Check:
 
 def one_of(*choices: object) -> Check:
     """Accept one of the choices."""
-    kind = ", ".join(f'"{value}"' if isinstance(value, str) else f"{value}" for value in choices)
-    return Check(lambda name, value: check_choice(name, value, choices), kind=f"{{{kind}}}")
-
-
-#: The kinds of models, of which `tinykernel.train` chooses one.
-model = one_of(
-    *("auto", "components", "linear", "trees", "tree", "perceptron"),
-    *("kernels", "chains", "separable"),
-)
+    known = ", ".join(f'"{value}"' if isinstance(value, str) else f"{value}" for value in choices)
+    test = partial(check_choice, choices=choices)
+    return Check(test, type=f"{{{known}}}", choices=choices)
 
 
 def at_least(low: int) -> Check:
@@ -134,7 +130,7 @@ def components(name: str, value: Any) -> None:
     if isinstance(value, Mapping):
         raise OptionError(f"{name}: give one number, and the layout by layout")
     if value == 0 and not isinstance(value, bool):
-        raise OptionError(f'{name}: 0 is for a linear part alone; give model="linear"')
+        raise OptionError(f"{name}: 0 is for a linear part alone; give {{model}}", model="linear")
     if check_count(name, value) > MOST_COMPONENTS:
         raise OptionError(f"{name} must be at most {MOST_COMPONENTS}; got {value}")
 
@@ -237,6 +233,8 @@ def as_groups(groups: ArrayLike | None, n: int) -> NDArray[Any] | None:
     """Return the groups of n rows, as text where they are of several types; None for None."""
     if groups is None:
         return None
+    import numpy as np  # the command line answers without it
+
     names = np.asarray(groups)
     if names.shape != (n,):
         raise ShapeError(

@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 
 class TinykernelError(ValueError):
@@ -12,6 +14,10 @@ class TinykernelError(ValueError):
 
     `code` is one word for the sort of problem, the same in every release where messages change:
     of `BudgetError` it is ``"budget"``, and so for each class of this module.
+
+    `problem` begins with the parameter that it is about, and a colon, if it is about one. `options`
+    are others that it advises, with their values: ``{rate}`` in it becomes ``rate=16000``, and on
+    the command line ``--set rate=16000``.
 
     Examples
     --------
@@ -25,8 +31,31 @@ class TinykernelError(ValueError):
 
     code = "other"
 
+    def __init__(self, problem: str = "", **options: Any) -> None:
+        self.problem, self.options = problem, options
+        super().__init__(self.said(in_python))
+
+    def said(self, spell: Callable[[str, Any], str]) -> str:
+        """Return the message with options as `spell` writes them, from name and value or None."""
+        subject, colon, rest = self.problem.partition(":")
+        text = f"{spell(subject, None)}{colon}{rest}" if subject.isidentifier() else self.problem
+        for name, value in self.options.items():
+            text = text.replace(f"{{{name}}}", spell(name, value))
+        return text
+
     def __init_subclass__(cls) -> None:
         cls.code = cls.__name__.removesuffix("Error").lower()
+
+
+def in_python(name: str, value: Any) -> str:
+    """Return an option as an argument of Python; a value of None is left out.
+
+    >>> in_python("model", "tree"), in_python("n_jobs", None)
+    ('model="tree"', 'n_jobs')
+    """
+    if value is None:
+        return name
+    return f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}"
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:

@@ -14,14 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tinykernel.base.errors import FileError, TinykernelError
 from tinykernel.base.text import visible
 
 if TYPE_CHECKING:
     import jinja2
+    import numpy as np
+    from numpy.typing import NDArray
 
 #: The file that marks a folder as an export.
 MANIFEST = "manifest.json"
@@ -182,10 +181,12 @@ def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
     if read_manifest(target) is None:
         raise FileError(
             f"{output}: folder is not an export of tinykernel (it has no {MANIFEST} of one), "
-            "so force=True does not replace it; choose another output folder"
+            "so {force} does not replace it; choose another output folder",
+            force=True,
         )
     if not force:
-        raise FileError(f"{output}: folder exists and is not empty; add force=True to replace it")
+        problem = f"{output}: folder exists and is not empty; add {{force}} to replace it"
+        raise FileError(problem, force=True)
 
 
 def home() -> Path | None:
@@ -294,6 +295,8 @@ def row_blocks(X: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
 
 def rows_at(X: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
     """Return the rows at some places, in that order; a file is read from its begin to its end."""
+    import numpy as np  # the command line answers without it
+
     selected = np.empty((len(places), *X.shape[1:]), X.dtype)
     for _, part in row_blocks(np.argsort(places, kind="stable")):
         selected[part] = X[places[part]]
@@ -302,6 +305,8 @@ def rows_at(X: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
 
 def drawn_places(y: NDArray[Any], most: int, seed: int | tuple[int, ...]) -> NDArray[np.intp]:
     """Return at most `most` random places; for labels stratified, with at least one per class."""
+    import numpy as np
+
     order = np.random.default_rng(seed).permutation(len(y))
     if y.dtype.kind == "f" or len(y) <= most:
         return np.asarray(order[:most], np.intp)

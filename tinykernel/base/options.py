@@ -1,74 +1,82 @@
-"""Declare options: fields with a check and a text for docstrings and ``tinykernel options``."""
+"""Declare options: name, type, range, default and text, for Python and for the command line."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import Field, field, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import wraps
 from textwrap import fill
 from typing import Any, TypeVar
 
-from tinykernel.base.errors import OptionError
+from tinykernel.base.reading import Reader, as_text, plain
 from tinykernel.base.text import similar
 
 _ClassT = TypeVar("_ClassT", bound=type)
-
-
-# Readers of options: kinds of models, and what inputs are.
-COMPONENTS, LINEAR, TREES, PERCEPTRON = TABLES = ("components", "linear", "trees", "perceptron")
-KERNELS, CHAINS, SEPARABLE = ("kernels", "chains", "separable")
-WINDOWS, IMAGES = "signals", "images"
-#: Learning by epochs of gradients, for signals.
-GRADIENTS = "gradients"
 #: What took the place of options that are gone.
 SUCCESSORS = {"convolutions": "give model, such as separable"}
-#: Kinds of models by the number of sides of an input (`TrainerOptions.input_shape`).
-KINDS_OF_SIDES: dict[int | None, tuple[str, ...]] = {
-    None: TABLES,
-    2: (KERNELS, SEPARABLE),
-    3: (CHAINS, SEPARABLE),
-}
-INPUTS: dict[int | None, str] = {None: "tables", 2: WINDOWS, 3: IMAGES}
-_HINTS = {
-    (WINDOWS,): "give signals, e.g. window_shape=(128, 6)",
-    (IMAGES,): "only for images; give the image_shape, as 32x32x3",
-    (CHAINS, SEPARABLE): "only for convolutions; tables have n_components, signals n_kernels",
-    (COMPONENTS,): "only for components; leave it out",
-}
 
 
-def option(
-    default: Any,
-    check: Callable[[str, Any], object],
-    text: str,
-    *,
-    kind: str = "",
-    reads: tuple[str, ...] = (),
-    idle: tuple[object, ...] = (),
-) -> Any:
-    """Declare an option; where the default is None, so may be the value.
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """What is known of an option: all texts about it are made of this."""
 
-    `kind` is its type in docstrings, by default that of the choices or of the annotation. `reads`
-    are the kinds that read it (none: all); `idle` values have no effect.
+    text: str  # "%s" in it is the example.
+    default: Any = None
+    chosen: str = ""  # how the value is chosen where none is given.
+    check: Callable[[str, Any], object] = lambda name, value: None
+    type: str = ""  # in docstrings; by default that of the choices or of the annotation.
+    range: str = ""
+    form: str = ""  # of its value on the command line: ``int``, ``TIME``, ``keep|drop``.
+    read: Reader = plain  # of that value.
+    idle: tuple[object, ...] = ()  # values without effect, beside the default.
+    example: Any = None
+    #: What differs on the command line: fields of `tinykernel.face.settings.Setting`.
+    typed: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def documentation(self) -> str:
+        """The text for docstrings."""
+        text = self.text.replace("%s", _in_python(self.example))
+        return f"{text} By default {self.chosen}." if self.chosen else text
+
+    @property
+    def description(self) -> str:
+        """The text for the command line, which has neither quotes nor values of Python."""
+        return self.text.replace("`", "").replace('"', "").replace("%s", as_text(self.example))
+
+
+def option(default: Any, check: Callable[[str, Any], object], text: str, **more: Any) -> Any:
+    """Declare an option as a field; where the default is None, so may be the value.
+
+    `more` are fields of `Option`.
     """
-    kind, range_ = kind or getattr(check, "kind", ""), getattr(check, "range", "")
 
     def allowed(name: str, value: Any) -> None:
         if value is not None or default is not None:
             check(name, value)
 
-    description = {"check": allowed, "type": kind, "text": text, "range": range_}
-    use = {"reads": reads, "idle": (default, *idle)}
-    return field(default=default, metadata=description | use)
+    of_check: dict[str, Any] = {name: getattr(check, name, "") for name in ("range", "type")}
+    of_check["form"] = "|".join(map(str, getattr(check, "choices", ())))
+    declaration = Option(text=text, default=default, check=allowed, **(of_check | more))
+    return field(default=default, metadata={"option": declaration})
 
 
-def check_reads(options: Any, readers: Sequence[str]) -> None:
-    """Refuse options that no part of a model reads; the error names the first reader."""
-    for option in fields(options):
-        reads = option.metadata["reads"]
-        value = getattr(options, option.name)
-        idle = isinstance(value, Hashable) and value in option.metadata["idle"]
-        if reads and not idle and not set(reads) & set(readers):
-            hint = _HINTS.get(reads, f"not an option of {readers[0]}; leave it out")
-            raise OptionError(f"{option.name}: {hint}")
+def options_of(cls: type) -> dict[str, Option]:
+    """Return the options that a class declares, by name."""
+    return {item.name: _typed(item) for item in fields(cls) if "option" in item.metadata}
+
+
+def _typed(item: Field[Any]) -> Option:
+    """Return the option of a field; its annotation is its type, unless it has another."""
+    option: Option = item.metadata["option"]
+    annotation = str(item.type)
+    form = option.form or annotation.removesuffix(" | None")
+    return replace(option, type=option.type or annotation.replace(" | ", " or "), form=form)
+
+
+def _in_python(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = ", ".join(f'"{name}": {item}' for name, item in value.items())
+        return f"``{{{pairs}}}``"
+    return str(value)
 
 
 def declared(cls: _ClassT) -> _ClassT:
@@ -76,13 +84,13 @@ def declared(cls: _ClassT) -> _ClassT:
 
     ``{options}`` in its docstring is replaced.
     """
-    names = [option.name for option in fields(cls)]
+    names = [item.name for item in fields(cls)]
     if cls.__doc__ is not None:
-        cls.__doc__ = cls.__doc__.replace("{options}", _entries(fields(cls)))
+        cls.__doc__ = cls.__doc__.replace("{options}", _entries(options_of(cls).items()))
     elsewhere: dict[str, str] = SUCCESSORS | getattr(cls, "ELSEWHERE", {})
-    plain = cls.__init__  # type: ignore[misc]
+    plain_init = cls.__init__  # type: ignore[misc]
 
-    @wraps(plain)
+    @wraps(plain_init)
     def named(self: Any, *args: Any, **options: Any) -> None:
         # Users pass trainer options to `train` and do not know this class.
         prefix = "" if cls.__name__.endswith("Options") else f"{cls.__name__}: "
@@ -91,22 +99,17 @@ def declared(cls: _ClassT) -> _ClassT:
         for name in (name for name in options if name not in names):
             hint = elsewhere.get(name) or similar(name, names) or f"there are {', '.join(names)}"
             raise TypeError(f"{prefix}{name} is not a parameter; {hint}")
-        plain(self, **options)
+        plain_init(self, **options)
 
     cls.__init__ = named  # type: ignore[misc]
     return cls
 
 
-def kind_of(option: Field[Any]) -> str:
-    """Return the type of an option, as numpydoc writes it."""
-    return option.metadata["type"] or str(option.type).replace(" | ", " or ")
-
-
-def _entries(options: Iterable[Field[Any]]) -> str:
+def _entries(options: Iterable[tuple[str, Option]]) -> str:
     """Format options as parameters of numpydoc."""
     space = " " * 8
     return "\n    ".join(
-        f"{option.name} : {kind_of(option)}\n"
-        + fill(option.metadata["text"], 100, initial_indent=space, subsequent_indent=space)
-        for option in options
+        f"{name} : {option.type}\n"
+        + fill(option.documentation, 100, initial_indent=space, subsequent_indent=space)
+        for name, option in options
     )

@@ -14,9 +14,9 @@ import typer
 
 from tinykernel.base.errors import FileError, LinkError, TinykernelError
 from tinykernel.base.files import is_unchanged_export, refuse_inputs, refuse_occupied, unwritable
+from tinykernel.base.reading import number, share
 from tinykernel.compile.targets import targets_named
 from tinykernel.data.paths import data_folder, find_data, kind_of
-from tinykernel.face import settings as parsing
 from tinykernel.face.settings import bounds, complete_targets
 from tinykernel.run.limits import parse_limits
 
@@ -52,7 +52,7 @@ def option(
 
 def share_option(text: str, value: float | None = None, *, default: str = "", **more: Any) -> Any:
     """Return an option that takes a share, such as 1%."""
-    reader = parser(partial(parsing.share, **more))
+    reader = parser(partial(share, **more))
     return option("SHARE", text, value, default=default, parser=reader)
 
 
@@ -62,7 +62,7 @@ def number_option(
     """Return an option that takes a number from `low` to `high`; a whole `low` takes whole ones."""
     known = f"{low} or more" if high == inf else f"{low} to {high}"
     wanted = f"a {'whole ' * isinstance(low, int)}number, {known}"
-    reader = parser(parsing.number(low, high, wanted, type(low)))
+    reader = parser(number(low, high, wanted, type(low)))
     return option(usage, text, value, range=known, parser=reader, **more)
 
 

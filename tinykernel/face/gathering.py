@@ -4,6 +4,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -12,8 +13,10 @@ import typer
 from tinykernel.base.errors import FormatError, OptionError, TinykernelError
 from tinykernel.base.files import write_bytes_atomically
 from tinykernel.base.options import SUCCESSORS
+from tinykernel.base.reading import as_text
 from tinykernel.base.text import similar
 from tinykernel.face.arguments import check_output_file, misuse, option
+from tinykernel.face.output import as_typed
 from tinykernel.face.settings import (
     PARTS,
     SETTINGS,
@@ -22,6 +25,7 @@ from tinykernel.face.settings import (
     complete_targets,
 )
 
+_HINTS = {name: setting.hint for name, setting in SETTINGS.items()}
 _FILE, _LARGEST_FILE = "tinykernel.toml", 1 << 20
 _NOT_HERE = "is not an option of this command; leave it out"
 _Command = TypeVar("_Command", bound=Callable[..., None])
@@ -58,7 +62,7 @@ def _parameter(setting: Setting) -> inspect.Parameter:
     declared = typer.Option(
         *(setting.option, *["-t"] * is_target),
         help=setting.help,
-        metavar=setting.kind,
+        metavar=setting.form,
         show_default=False,
         autocompletion=complete_targets if is_target else None,
     )
@@ -94,7 +98,7 @@ def read_file(path: Path) -> dict[str, tuple[str, str]]:
             place = f"{path}: [{part}] {name}"
             if known(name, place).part != part:
                 raise OptionError(f"{place}: belongs in [{SETTINGS[name].part}]; move it there")
-            texts[name] = (_text(value), place)
+            texts[name] = (as_text(value), place)
     return texts
 
 
@@ -105,15 +109,6 @@ def known(name: str, place: str) -> Setting:
     hint = SUCCESSORS.get(name) or similar(name.replace("-", "_"), SETTINGS)
     hint = hint or "'tinykernel options' lists all"
     raise OptionError(f"{place}: no such setting; {hint}")
-
-
-def _text(value: Any) -> str:
-    """Convert a TOML value to the text of the command line."""
-    if isinstance(value, dict):
-        return ",".join(f"{name}:{_text(item)}" for name, item in value.items())
-    if isinstance(value, list):
-        return ",".join(map(_text, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def gather(
@@ -144,9 +139,10 @@ def gather(
     values = {name: setting.default for name, setting in taken.items()}
     for name, (text, place) in texts.items():
         try:
-            values[name] = taken[name].read(text)
+            values[name] = taken[name].parse(text)
         except TinykernelError as error:
-            problem = str(error).removeprefix(name).removeprefix(":").strip()
+            problem = error.said(partial(as_typed, _HINTS)).removeprefix(taken[name].hint)
+            problem = problem.removeprefix(name).removeprefix(":").strip()
             if place.startswith("--"):
                 raise misuse(place, problem) from None
             raise OptionError(f"{place}: {problem}") from None
@@ -183,8 +179,11 @@ def typed_settings(
     options: Mapping[str, Any], taken: Mapping[str, Setting] = SETTINGS
 ) -> dict[str, tuple[str, str]]:
     """Return the settings of the command line, as text with their places."""
-    typed = ((name, each) for name, each in taken.items() if options.get(name) is not None)
-    texts = {name: (options[name], each.option) for name, each in typed}
+    texts = {
+        name: (options[name], setting.option)
+        for name, setting in taken.items()
+        if options.get(name) is not None
+    }
     for assignment in options["assignments"]:
         name, equals, text = (part.strip() for part in assignment.partition("="))
         try:

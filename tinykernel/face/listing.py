@@ -29,27 +29,29 @@ def options_command(
     else:
         columns = ("setting", "value", "default", "")
         for part in PARTS:
-            rows = [
-                (each.name, each.kind, "-" if each.usual is None else str(each.usual), each.summary)
-                for each in chosen
-                if each.part == part
-            ]
+            rows = [_row(setting) for setting in chosen if setting.part == part]
             typer.echo(f"[{part}]")
             print_table(columns, rows)
             typer.echo()
         typer.echo("'tinykernel options NAME' shows one in full")
 
 
+def _row(setting: Setting) -> tuple[str, ...]:
+    default = "-" if setting.usual is None else str(setting.usual)
+    return setting.name, setting.form, default, setting.summary
+
+
 def _facts(setting: Setting) -> dict[str, object]:
-    names = ("name", "part", "kind", "usual", "range", "tasks", "methods", "text")
-    facts = {name: getattr(setting, name) for name in names}
-    return facts | {"default": facts.pop("usual"), "range": setting.range or None}
+    names = {"kind": "form", "default": "usual", "text": "description"}
+    same = ("name", "part", "tasks", "methods", "chosen")
+    facts = {name: getattr(setting, names.get(name, name)) for name in (*same, *names)}
+    return facts | {"range": setting.range or None}
 
 
 def _in_full(setting: Setting) -> list[tuple[str, str]]:
     return [
         (setting.name, setting.description),
-        ("value", setting.kind),
+        ("value", setting.form),
         ("range", setting.range),
         ("default", setting.usual_text),
         ("table", f"[{setting.part}]"),

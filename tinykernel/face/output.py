@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from tinykernel.base.errors import TinykernelError
+from tinykernel.base.errors import TinykernelError, in_python
 from tinykernel.base.files import write_bytes_atomically
 from tinykernel.base.progress import PLAN, Observer, Progress, observing, observing_all_threads
+from tinykernel.base.reading import as_text
 from tinykernel.base.text import percent as percent
 from tinykernel.base.text import size as size
 from tinykernel.base.text import visible
@@ -39,10 +40,6 @@ if TYPE_CHECKING:
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 _SECONDS = 1.0
-# Values of Python in messages: a shape, a dict with one key, a word.
-_VALUES = r"True|\((\d+(?:, \d+)*)\)|\{\"(\w+)\": \.\.\.\}|[\"'](\w+)[\"']"
-# Options with another name in Python.
-_OTHERWISE = {"seed": "random_state", "folds": "n_folds", "validation": "validation_fraction"}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _ADVICE = {errno.ENOENT: "check the path", errno.EACCES: "check its permissions"}
 
@@ -83,10 +80,10 @@ class ErrorGroup(TyperGroup):
             self.has_said_so = True
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
-            message = _explain(error)
+            message = _explain(error, _options_of(self, ctx))
             if message is None or os.environ.get("TINYKERNEL_DEBUG"):
                 raise
-            fail(with_options(message, _options_of(self, ctx)))
+            fail(message)
             raise typer.Exit(FAILED) from None
 
 
@@ -120,55 +117,40 @@ def fail_if_any(problems: Iterable[str]) -> None:
         raise typer.Exit(FAILED)
 
 
-def with_options(message: str, options: Mapping[str, str]) -> str:
-    """Replace names of Python parameters in a message by options.
+def as_typed(options: Mapping[str, str], name: str, value: Any) -> str:
+    """Return an option as it is typed, or as in Python if the command has none of this name.
 
-    A parameter is a word before a colon at the beginning, or with an underscore, unless it is part
-    of a file name or in quotes.
-
-    >>> with_options("a: exists; add force=True", {"force": "--force"})
-    'a: exists; add --force'
-    >>> options = {"image_shape": "--image-shape", "linear": "--set linear"}
-    >>> with_options("linear: give image_shape=(28, 28), not linear=4", options)
-    '--set linear: give --image-shape 28x28, not --set linear=4'
+    >>> options = {"image_shape": "--image-shape", "rate": "--set rate"}
+    >>> as_typed(options, "rate", 16000), as_typed(options, "image_shape", (8, 8))
+    ('--set rate=16000', '--image-shape 8x8')
     """
-    for name, option in options.items():
-        outside = r"(?<![\w./'\"-])(?<!--set )(?<!\] )"
-        value = rf"{outside}{name}=(?!\S*@)({_VALUES}|(?=\w))"  # time=2ms@80MHz is of a budget
-        message = re.sub(value, partial(_as_typed, option), message)
-        word = rf"{outside}{name}(?!\w|[./]\w|['\"])" if "_" in name else rf"\A{name}(?=:)"
-        message = re.sub(word, option, message)
-    return message
-
-
-def _as_typed(option: str, match: re.Match[str]) -> str:
-    """Return an option with its value, if that is one of `_VALUES`."""
-    if match[1] == "True":
-        return option
-    value = (match[2] or "").replace(", ", "x") or match[3] or match[4] or ""
-    return f"{option}{'=' if option.startswith('--set ') else ' '}{value}"
+    if name not in options or value is None or value is True:
+        return options.get(name) or in_python(name, value)
+    is_shape = isinstance(value, tuple)
+    text = "x".join(map(str, value)) if is_shape else as_text(value)
+    return f"{options[name]}{'=' if options[name].startswith('--set ') else ' '}{text}"
 
 
 def _options_of(group: Any, ctx: Any) -> dict[str, str]:
     """Return the options of the running command, by parameter of Python."""
     command = group.commands.get(ctx.invoked_subcommand)
-    named = {
+    options = {
         str(option.name): next(name for name in option.opts if name.startswith("--"))
         for option in getattr(command, "params", ())
         if any(name.startswith("--") for name in option.opts)
     }
-    if "assignments" in named:
-        named = {name: f"--set {name}" for name in SETTINGS} | named
-    others = {_OTHERWISE[name]: option for name, option in named.items() if name in _OTHERWISE}
-    return named | others
+    if "assignments" in options:
+        options = {name: f"--set {name}" for name in SETTINGS} | options
+    settings = [(SETTINGS[name], option) for name, option in options.items() if name in SETTINGS]
+    return options | {setting.parameter: option for setting, option in settings}
 
 
-def _explain(error: Exception) -> str | None:
+def _explain(error: Exception, options: Mapping[str, str]) -> str | None:
     """Return the line to print, or None for a fault of the program."""
     if isinstance(error, TinykernelError):
-        return str(error)
+        return error.said(partial(as_typed, options))
     if isinstance(error, MemoryError):
-        return "not enough memory; use fewer rows, or a smaller n_components"
+        return "not enough memory; use fewer rows, or a smaller model"
     if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
         # Without a file name it is a temporary file or stdout.
         return (
@@ -198,7 +180,7 @@ def _say_usage(error: Any) -> None:
     name = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
     params = [] if ctx is None else ctx.command.params
     if name in SETTINGS and any(param.name == "assignments" for param in params):
-        message = f"{error.option_name} is a setting: --set {name}={SETTINGS[name].kind}"
+        message = f"{error.option_name} is a setting: --set {name}={SETTINGS[name].form}"
     fail(f"{message} (see '{command} --help')")
 
 

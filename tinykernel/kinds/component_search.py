@@ -54,7 +54,7 @@ class ComponentSearch(Generic[RecipeT]):
     #: Ends the trainings that run.
     cancelled: threading.Event
     #: Whether one more trial may be made; the first one always is.
-    goes_on: Callable[[], bool] = lambda: True
+    may_try: Callable[[], bool] = lambda: True
     #: Loss and score of short trainings, by what was trained and the number of the fold.
     judged: dict[tuple[Recipe, int], tuple[float, float]] = field(default_factory=dict)
     #: All that were in a final.
@@ -70,7 +70,7 @@ class ComponentSearch(Generic[RecipeT]):
         bare = [recipe for recipe in self.recipes if recipe.linear_bits is None] or self.recipes
         climbed: list[RecipeT] = []
         for number, recipe in enumerate(bare):
-            if number and not self.goes_on():
+            if number and not self.may_try():
                 break
             self._left = 5 * (len(bare) - number) + 2 * len(self.recipes) + 7
             if climbed:  # sigma of the layout before is a good start
@@ -79,7 +79,7 @@ class ComponentSearch(Generic[RecipeT]):
             if not number:
                 self.trial(climbed[0])
                 yield SearchRound(climbed[0], is_final=False)
-        if not self.goes_on():
+        if not self.may_try():
             if len(climbed) > 1:
                 yield SearchRound(min(climbed, key=self._heat), is_final=False)
             return
@@ -175,13 +175,13 @@ class ComponentSearch(Generic[RecipeT]):
 
     def _climb(self, recipe: RecipeT, factor: float) -> RecipeT:
         """Multiply or divide sigma by `factor` as long as that helps."""
-        if "sigma_multiple" in self.fixed or not self.goes_on():
+        if "sigma_multiple" in self.fixed or not self.may_try():
             return recipe
         directions, first = (factor, 1 / factor), recipe
         self._heats([recipe, *(self._moved(recipe, by) for by in directions)])
         for by in directions:
             for _ in range(_MOST_STEPS):
-                if not self.goes_on():
+                if not self.may_try():
                     return recipe
                 if not self._heat(self._moved(recipe, by)) < self._heat(recipe):
                     break
@@ -195,14 +195,14 @@ class ComponentSearch(Generic[RecipeT]):
 
     def _with_best_noise(self, recipe: RecipeT, noises: Sequence[float]) -> RecipeT:
         others = (replace(recipe, noise=noise) for noise in noises)
-        candidates = [recipe, *(other for other in others if self.goes_on())]
+        candidates = [recipe, *(other for other in others if self.may_try())]
         self._heats(candidates)
         return min(candidates, key=self._heat)
 
     def _final(self, candidates: Sequence[RecipeT]) -> RecipeT:
         """Return the best of recipes at their full size, the first ones if little time is left."""
         first, *others = dict.fromkeys(candidates)
-        distinct = [first, *(other for other in others if self.goes_on())]
+        distinct = [first, *(other for other in others if self.may_try())]
         self.finalists |= dict.fromkeys(distinct)
         return min(distinct, key=self._full) if len(distinct) > 1 else distinct[0]
 
@@ -211,7 +211,7 @@ class ComponentSearch(Generic[RecipeT]):
         last = len(self.data.folds) - 1
         jobs = {recipe: (self._planned(recipe, final=True), last) for recipe in recipes}
         for first in range(0, len(recipes), 2):
-            if first and not self.goes_on():
+            if first and not self.may_try():
                 break
             self._train([jobs[recipe] for recipe in recipes[first : first + 2]])
         done = [recipe for recipe in recipes if jobs[recipe] in self.judged]

@@ -1,6 +1,6 @@
 """The kernel machine: binary components, perhaps with a linear part beside them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -12,9 +12,11 @@ from tinykernel.base.checks import MOST_COMPONENTS
 from tinykernel.base.errors import TinykernelError
 from tinykernel.base.hadamard import padded_dimension
 from tinykernel.kinds.component_search import ComponentSearch
-from tinykernel.kinds.kind import Kind, RaceTrial, Spec, candidate_of
+from tinykernel.kinds.kind import Kind, RaceTrial, Rounds, Spec, candidate_of
+from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.learn.choice import Candidate
+from tinykernel.learn.components.options import COMPONENTS
 from tinykernel.learn.components.training import Prepared, untrained
 from tinykernel.learn.folds import Fold
 from tinykernel.learn.inputs import WORD, components_within, layout_of
@@ -40,7 +42,7 @@ _CODE_SHARE = 0.3
 class ComponentsSpec(Recipe, Spec):
     """Layout, number and training of components, and the bits of a linear part beside them."""
 
-    SIZE: ClassVar[str] = "n_components"
+    SIZE: ClassVar[str] = COMPONENTS.size
     STEP: ClassVar[int] = WORD
     FEWEST: ClassVar[int] = WORD
     small_code: bool = False
@@ -60,7 +62,7 @@ class ComponentsSpec(Recipe, Spec):
 class ComponentsKind(Kind[ComponentsSpec]):
     """The kernel machine."""
 
-    name = "components"
+    about = COMPONENTS
     cost = 2
     # A short training of components gains more than those of others by a longer one.
     behind = (float("inf"), 1.5)
@@ -140,7 +142,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
             return sized
         return [spec for spec in sized if spec.n_components >= _FEW]
 
-    def tune(self, specs: Sequence[ComponentsSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
+    def tune(self, specs: Sequence[ComponentsSpec], problem: Problem, pace: Pace) -> Rounds:
         """Search sigma, layout, linear part and noise."""
         prepared, fixed = problem.once(_prepared), set[str]()
         if prepared.smooth is not None:
@@ -148,9 +150,9 @@ class ComponentsKind(Kind[ComponentsSpec]):
         if problem.options.sigma is not None:
             fixed.add("sigma_multiple")
         adapted = [prepared.adapted(spec) for spec in specs]
-        goes_on = partial(problem.pace.goes_on, self.name)
-        how = frozenset(fixed), problem.cancelled, goes_on
-        search = ComponentSearch(prepared.rows, adapted, *how)
+        may_try = partial(pace.may_try, self.name)
+        rows = replace(prepared.rows, share=pace.effort.share)
+        search = ComponentSearch(rows, adapted, frozenset(fixed), problem.cancelled, may_try)
         relative = prepared.relative_to_values
 
         def trial(spec: ComponentsSpec, *, final: bool, usual: float | None = None) -> RaceTrial:
@@ -162,7 +164,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
         for step in search.rounds():
             best, final = step.best, step.is_final
             usual = None
-            if final and goes_on():
+            if final and may_try():
                 usual = relative(*search.trial(search.usual(best), final=True))[0]
             others = [trial(spec, final=final) for spec in step.runners_up]
             yield [trial(best, final=final, usual=usual), *others]
@@ -181,28 +183,37 @@ class ComponentsKind(Kind[ComponentsSpec]):
         decisions = prepared.rows.decisions(fold, recipe, problem.cancelled)
         return candidate_of(spec, decisions, problem, fold)
 
-    def fit(self, spec: ComponentsSpec, problem: Problem) -> TrainingResult:
+    def settle(self, spec: ComponentsSpec, problem: Problem, pace: Pace) -> ComponentsSpec:
+        """Choose a draw of B and P."""
+        if problem.is_quick:
+            return spec
+        return replace(
+            spec, draw=problem.once(_prepared).best_draw(self._recipe(spec, problem, pace))
+        )
+
+    def fit(self, spec: ComponentsSpec, problem: Problem, pace: Pace) -> TrainingResult:
         """Train components, and a linear part beside them."""
-        prepared, options = problem.once(_prepared), problem.options
-        recipe = prepared.adapted(spec.recipe)
-        recipe = replace(recipe, epochs=problem.shortened(recipe.epochs))
-        if not problem.is_quick:  # the search has chosen noise and sigma
-            recipe = replace(recipe, noise=spec.noise)
-            key = "draw", spec.layout, spec.linear_bits  # a smaller machine keeps it
-            if key not in problem.prepared:
-                problem.prepared[key] = prepared.best_draw(recipe)
-            recipe = replace(recipe, draw=problem.prepared[key])
-        judging, replan = options.validation_fraction, problem.pace.replanned
-        return prepared.trained(recipe, judging, replan, small_code=spec.small_code)
+        recipe, judging = self._recipe(spec, problem, pace), problem.options.validation_fraction
+        return problem.once(_prepared).trained(
+            recipe, judging, pace.replanned, small_code=spec.small_code
+        )
+
+    def _recipe(self, spec: ComponentsSpec, problem: Problem, pace: Pace) -> Recipe:
+        """Return the recipe of a final training."""
+        recipe = problem.once(_prepared).adapted(spec.recipe)
+        recipe = replace(recipe, epochs=pace.final_epochs(recipe.epochs))
+        # Without a search noise is what suits the rows.
+        return recipe if problem.is_quick else replace(recipe, noise=spec.noise)
+
+
+KIND = ComponentsKind()
 
 
 def _prepared(problem: Problem) -> Prepared:
     """Return the rows as components learn them."""
     data, options = problem.data, problem.options
     size = {"layout": options.usual_layout, "n_components": _DEFAULT, "linear_bits": None}
-    prepared = Prepared.of(data, options, recipe_for(options, len(data.X), data.losses, **size))
-    rows = replace(prepared.rows, share=problem.pace.effort.share)
-    return replace(prepared, rows=rows)
+    return Prepared.of(data, options, recipe_for(options, len(data.X), data.losses, **size))
 
 
 def _largest(

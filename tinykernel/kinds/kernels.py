@@ -1,6 +1,6 @@
 """Kernels of signals: counts of windows, and a linear part on these."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from tinykernel.base import progress
 from tinykernel.base.errors import warn
-from tinykernel.kinds.kind import Kind, RaceTrial, Spec, best_trial, candidate_of
+from tinykernel.kinds.kind import Kind, Rounds, Spec, best_trial, candidate_of
+from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.learn.choice import Candidate, joined
 from tinykernel.learn.folds import Fold
@@ -17,6 +18,7 @@ from tinykernel.learn.linear.normal_equations import decided, fit_levels
 from tinykernel.learn.linear.training import TrainingRows
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.learn.loss import WIDE_TEMPERATURES
+from tinykernel.learn.signals.options import KERNELS
 from tinykernel.learn.signals.pool import SignalPool
 from tinykernel.learn.signals.spectrum import spectrum_of
 from tinykernel.learn.signals.training import (
@@ -48,7 +50,7 @@ _LEAST_FLASH = 4096
 class KernelsSpec(KernelSettings, Spec):
     """Number of kernels, their cells and input, and the bits of the weights on their counts."""
 
-    SIZE: ClassVar[str] = "n_kernels"
+    SIZE: ClassVar[str] = KERNELS.size
 
     def __str__(self) -> str:
         """Describe them in words."""
@@ -61,7 +63,7 @@ class KernelsSpec(KernelSettings, Spec):
 class KernelsKind(Kind[KernelsSpec]):
     """Kernels of signals."""
 
-    name: ClassVar[str] = "kernels"
+    about = KERNELS
 
     def specs(self, problem: Problem) -> list[KernelsSpec]:
         """Return each width of weights, on samples or on a spectrum."""
@@ -126,7 +128,7 @@ class KernelsKind(Kind[KernelsSpec]):
         enough = [spec for spec in sized if spec.n_kernels >= _FEW_KERNELS]
         return enough[0] if enough else max(sized, key=lambda spec: spec.n_kernels)
 
-    def tune(self, specs: Sequence[KernelsSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
+    def tune(self, specs: Sequence[KernelsSpec], problem: Problem, pace: Pace) -> Rounds:
         """Compare numbers of cells by fits to some windows, whose kernels are not chosen."""
         few = problem.once(_few_windows)
         if len(specs) < 2 or not few.folds:
@@ -146,9 +148,12 @@ class KernelsKind(Kind[KernelsSpec]):
         decisions = (totals * model.decision_scale).astype(np.float32)
         return candidate_of(spec, decisions, problem, fold, temperatures=WIDE_TEMPERATURES)
 
-    def fit(self, spec: KernelsSpec, problem: Problem) -> TrainingResult:
+    def fit(self, spec: KernelsSpec, problem: Problem, pace: Pace) -> TrainingResult:
         """Choose kernels, and fit the linear part."""
         return _fitted(spec, problem)
+
+
+KIND = KernelsKind()
 
 
 def _fitted(spec: KernelsSpec, problem: Problem, *, untrained: bool = False) -> TrainingResult:
@@ -191,7 +196,7 @@ def _few_windows(problem: Problem) -> Problem:
     data = problem.data
     rows, weight = some_rows(data.targets(), data.weight, RANKING_WINDOWS)
     few = replace(data.of(rows), sample_weight=weight.astype(np.float64))
-    return replace(problem, data=few, prepared={})
+    return replace(problem, data=few, memory={})
 
 
 def _judged_in_short(spec: KernelsSpec, problem: Problem, few: Problem) -> Candidate:

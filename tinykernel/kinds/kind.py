@@ -3,12 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
-from tinykernel.base.options import INPUTS, KINDS_OF_SIDES
 from tinykernel.compile.plan import pack
+from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
-from tinykernel.learn.choice import Candidate
+from tinykernel.learn.announcement import Announcement
+from tinykernel.learn.choice import Candidate, joined, side_by_side
 from tinykernel.learn.folds import Fold
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.model.integer import IntegerModel
@@ -44,14 +46,18 @@ class RaceTrial:
     usual_loss: float | None = None  # of the same spec before its settings were searched.
 
 
+#: The best trials after each round of a search.
+Rounds = Iterator[list[RaceTrial]]
+
+
 class Kind(ABC, Generic[SpecT]):
     """A kind of model.
 
     `tinykernel.kinds.select` asks these questions. Nothing else depends on how a kind is trained.
     """
 
-    #: As in the option `model`.
-    name: ClassVar[str]
+    #: What it is called, takes and reads.
+    about: ClassVar[Announcement]
     #: Rank in flash and time: a cheaper kind is taken if it is within one standard error.
     cost: ClassVar[int] = 1
     #: Ratio to the least loss, after each round of `tune`, at which the kind is out of the race.
@@ -60,6 +66,11 @@ class Kind(ABC, Generic[SpecT]):
     #: Share of the epochs of a training that tells which of two is better.
     share: ClassVar[float] = 1.0
 
+    @property
+    def name(self) -> str:
+        """The name, as in the option `model`."""
+        return self.about.name
+
     def cost_for(self, spec: SpecT, problem: Problem) -> int:
         """Return the rank in flash and time; see `cost`."""
         return self.cost
@@ -67,8 +78,8 @@ class Kind(ABC, Generic[SpecT]):
     def applies(self, problem: Problem) -> str:
         """Return why the kind is not for a problem, in words for the user; "" if it is."""
         sides = None if problem.shape is None else len(problem.shape)
-        takes = [INPUTS[n] for n, kinds in KINDS_OF_SIDES.items() if self.name in kinds]
-        return "" if INPUTS[sides] in takes else f"only for {' and '.join(takes)}"
+        takes = {inputs.sides: inputs.name for inputs in self.about.inputs}
+        return "" if sides in takes else f"only for {' and '.join(takes.values())}"
 
     @abstractmethod
     def specs(self, problem: Problem) -> Sequence[SpecT]:
@@ -102,7 +113,7 @@ class Kind(ABC, Generic[SpecT]):
         fewer = reduced(spec.size, spec.STEP, n_bytes, model)
         return self.resized(spec, max(fewer, spec.FEWEST), problem)
 
-    def tune(self, specs: Sequence[SpecT], problem: Problem) -> Iterator[list[RaceTrial]]:
+    def tune(self, specs: Sequence[SpecT], problem: Problem, pace: Pace) -> Rounds:
         """Search settings that do not change the size, in rounds; yield the best so far.
 
         A kind without such settings yields nothing, and its specs are finalists.
@@ -113,8 +124,21 @@ class Kind(ABC, Generic[SpecT]):
     def judge(self, spec: SpecT, problem: Problem, fold: Fold, share: float) -> Candidate:
         """Train inside a fold, as for delivery, for a share of the epochs; judge it outside."""
 
+    def judged(
+        self, specs: Sequence[SpecT], problem: Problem, folds: Sequence[Fold], share: float
+    ) -> list[Candidate]:
+        """Judge specs by trainings inside folds, side by side."""
+        alone, n = problem.alone(), len(folds)
+        tasks = [partial(self.judge, spec, alone, fold, share) for spec in specs for fold in folds]
+        parts = side_by_side(tasks, problem.n_threads)
+        return [joined(parts[first : first + n]) for first in range(0, len(parts), n)]
+
+    def settle(self, spec: SpecT, problem: Problem, pace: Pace) -> SpecT:
+        """Return the spec with what is chosen for delivery alone, which a smaller model keeps."""
+        return spec
+
     @abstractmethod
-    def fit(self, spec: SpecT, problem: Problem) -> TrainingResult:
+    def fit(self, spec: SpecT, problem: Problem, pace: Pace) -> TrainingResult:
         """Train as for delivery, on all rows."""
 
 

@@ -1,8 +1,7 @@
 """A linear part alone, on the inputs of a table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -10,12 +9,14 @@ from numpy.typing import NDArray
 
 from tinykernel.base.checks import LINEAR_BITS
 from tinykernel.base.errors import RangeError, TinykernelError
-from tinykernel.kinds.kind import Kind, RaceTrial, Spec, best_trial, candidate_of
+from tinykernel.kinds.kind import Kind, Rounds, Spec, best_trial, candidate_of
+from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
-from tinykernel.learn.choice import Candidate, joined, side_by_side
+from tinykernel.learn.choice import Candidate
 from tinykernel.learn.folds import Fold, trial_folds
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear.normal_equations import RoundedWeights, decided, fit_levels
+from tinykernel.learn.linear.options import LINEAR
 from tinykernel.learn.linear.training import (
     FEWEST_BITS,
     BlendRecipe,
@@ -69,7 +70,7 @@ class LinearSpec(Spec):
 class LinearKind(Kind[LinearSpec]):
     """A linear part alone."""
 
-    name: ClassVar[str] = "linear"
+    about = LINEAR
     cost: ClassVar[int] = 0
     # What is no finalist has no long trainings of blends.
     behind: ClassVar[tuple[float, ...]] = (1.5, 1.5)
@@ -116,32 +117,23 @@ class LinearKind(Kind[LinearSpec]):
         separate = [spec for spec in sized if spec.scaler_scope == "auto"]
         return separate or sized
 
-    def tune(self, specs: Sequence[LinearSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
+    def tune(self, specs: Sequence[LinearSpec], problem: Problem, pace: Pace) -> Rounds:
         """Compare widths and solvers by short trainings; then each with its blend, by whole ones.
 
         A short training overrates a blend, which has to be ahead by one standard error.
         """
         folds = problem.folds[-_TRIAL_FOLDS:]
-        judged = self._judged(specs, problem, folds, _TRIAL_SHARE)
+        judged = self.judged(specs, problem, folds, _TRIAL_SHARE)
         yield [best_trial(specs, judged, problem, folds)]
         alone = [spec for spec in specs if _may_blend(spec, problem)]
         blends = [replace(spec, solver="blend") for spec in alone]
-        judged = self._judged(alone, problem, folds, 1.0)
+        judged = self.judged(alone, problem, folds, 1.0)
         winners = list(alone)
-        for place, other in enumerate(self._judged(blends, problem, folds, 1.0)):
+        for place, other in enumerate(self.judged(blends, problem, folds, 1.0)):
             if problem.choose([judged[place], replace(other, cost=1)], folds).chosen:
                 winners[place], judged[place] = blends[place], other
         if winners:
             yield [best_trial(winners, judged, problem, folds)]
-
-    def _judged(
-        self, specs: Sequence[LinearSpec], problem: Problem, folds: Sequence[Fold], share: float
-    ) -> list[Candidate]:
-        """Judge trainings inside folds, side by side."""
-        alone, n = problem.alone(), len(folds)
-        tasks = [partial(self.judge, spec, alone, fold, share) for spec in specs for fold in folds]
-        parts = side_by_side(tasks, problem.n_threads)
-        return [joined(parts[first : first + n]) for first in range(0, len(parts), n)]
 
     def judge(self, spec: LinearSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
         _, rows = problem.once(_rows, spec.scaler_scope)
@@ -155,7 +147,7 @@ class LinearKind(Kind[LinearSpec]):
             decisions = decided(blended(learner), others) if is_blend else learner.decide(others)
         return candidate_of(spec, decisions, problem, fold)
 
-    def fit(self, spec: LinearSpec, problem: Problem) -> TrainingResult:
+    def fit(self, spec: LinearSpec, problem: Problem, pace: Pace) -> TrainingResult:
         data, options, recipe = problem.data, problem.options, _recipe(spec.bits, problem)
         rows = split_rows(data, options)
         scaler = choose_scaler(rows.inputs, data.raw_dtype, options.width(), spec.scaler_scope)
@@ -176,6 +168,9 @@ class LinearKind(Kind[LinearSpec]):
                 except KeyboardInterrupt:
                     history = replace(history, interrupted=True)
         return TrainingResult(_model(spec, problem, scaler, stored), recipe, history)
+
+
+KIND = LinearKind()
 
 
 def _recipe(bits: int, problem: Problem) -> LinearRecipe:
@@ -205,7 +200,8 @@ def _model(
     except TinykernelError as error:
         raise RangeError(
             f"linear: the sums of {n} inputs of {scaler.bits} bits and weights of {spec.bits} bits "
-            "may pass 32 bits; give linear=4 or 2"
+            "may pass 32 bits; give {linear}, or 2",
+            linear=4,
         ) from error
 
 

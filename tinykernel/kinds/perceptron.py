@@ -1,17 +1,17 @@
 """A perceptron: one or two hidden layers and a linear part, on the inputs of a table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.checks import MOST_UNITS
-from tinykernel.kinds.kind import Kind, RaceTrial, Spec, best_trial, candidate_of
+from tinykernel.kinds.kind import Kind, Rounds, Spec, best_trial, candidate_of
+from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
-from tinykernel.learn.choice import Candidate, joined, side_by_side
+from tinykernel.learn.choice import Candidate
 from tinykernel.learn.folds import Fold
 from tinykernel.learn.linear.training import (
     TrainingRows,
@@ -22,7 +22,12 @@ from tinykernel.learn.linear.training import (
     split_rows,
 )
 from tinykernel.learn.loop import TrainingResult, run_epochs
-from tinykernel.learn.perceptron import PerceptronLearner, PerceptronRecipe, levels_stage
+from tinykernel.learn.perceptron.options import PERCEPTRON
+from tinykernel.learn.perceptron.training import (
+    PerceptronLearner,
+    PerceptronRecipe,
+    levels_stage,
+)
 from tinykernel.learn.signals.pool import count_scaler
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.grid import Grid
@@ -61,7 +66,7 @@ class PerceptronSpec(Spec):
 class PerceptronKind(Kind[PerceptronSpec]):
     """A perceptron."""
 
-    name: ClassVar[str] = "perceptron"
+    about = PERCEPTRON
     cost: ClassVar[int] = 2  # in time; in flash all fill a budget.
     behind: ClassVar[tuple[float, ...]] = (2.0, 1.3)
 
@@ -96,45 +101,36 @@ class PerceptronKind(Kind[PerceptronSpec]):
     def epochs(self, spec: PerceptronSpec, problem: Problem) -> int:
         return _recipe(spec, problem).epochs
 
-    def tune(self, specs: Sequence[PerceptronSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
+    def tune(self, specs: Sequence[PerceptronSpec], problem: Problem, pace: Pace) -> Rounds:
         """Compare numbers of layers by short trainings, then shares of dropout.
 
         Long trainings need more of it: the largest share within one standard error is taken.
         """
         folds = problem.folds[-_TRIAL_FOLDS:]
-        judged = self._judged(specs, problem, folds)
+        share = _TRIAL_SHARE * pace.effort.share
+        judged = self.judged(specs, problem, folds, share)
         best = best_trial(specs, judged, problem, folds)
         yield [best]
         assert isinstance(best.spec, PerceptronSpec)
         if problem.is_quick:
             return
-        shares = [d for d in _DROPOUTS if problem.pace.goes_on(self.name)]
-        tried = [replace(best.spec, dropout=share) for share in shares] or [best.spec]
-        judged = self._judged(tried, problem, folds)
+        dropouts = [dropout for dropout in _DROPOUTS if pace.may_try(self.name)]
+        tried = [replace(best.spec, dropout=dropout) for dropout in dropouts] or [best.spec]
+        judged = self.judged(tried, problem, folds, share)
         ranked = [replace(candidate, cost=rank) for rank, candidate in enumerate(judged)]
         yield [best_trial(tried, ranked, problem, folds)]
-
-    def _judged(
-        self, specs: Sequence[PerceptronSpec], problem: Problem, folds: Sequence[Fold]
-    ) -> list[Candidate]:
-        """Judge short trainings inside folds, side by side."""
-        alone, n = problem.alone(), len(folds)
-        share = _TRIAL_SHARE * problem.pace.effort.share
-        tasks = [partial(self.judge, spec, alone, fold, share) for spec in specs for fold in folds]
-        parts = side_by_side(tasks, problem.n_threads)
-        return [joined(parts[first : first + n]) for first in range(0, len(parts), n)]
 
     def judge(self, spec: PerceptronSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
         decisions = problem.once(_decisions, spec, fold, share)
         return candidate_of(spec, decisions, problem, fold)
 
-    def fit(self, spec: PerceptronSpec, problem: Problem) -> TrainingResult:
+    def fit(self, spec: PerceptronSpec, problem: Problem, pace: Pace) -> TrainingResult:
         data, recipe = problem.data, _recipe(spec, problem)
-        recipe = replace(recipe, epochs=problem.shortened(recipe.epochs))
+        recipe = replace(recipe, epochs=pace.final_epochs(recipe.epochs))
         rows = split_rows(data, problem.options)
         stage, rows = _levels(rows, data.raw_dtype)
         learner = PerceptronLearner(rows, recipe)
-        history = run_training(learner, rows, problem.pace.replanned)
+        history = run_training(learner, rows, pace.replanned)
         return TrainingResult(_model(learner, stage, problem), recipe, history)
 
 
@@ -184,3 +180,6 @@ def _model(learner: PerceptronLearner, stage: Levels, problem: Problem) -> Integ
     chain = stage, *learner.layers(), count_scaler("uint8", _TOP)
     grid = Grid.table(data.raw_dtype, data.X.shape[1])
     return chained_model(chain, grid, data.meaning, learner.stored())
+
+
+KIND = PerceptronKind()

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from tinykernel.base.checks import thread_count
 from tinykernel.base.errors import BudgetError, OptionError, ShapeError, TinykernelError
 from tinykernel.base.text import count
-from tinykernel.kinds.pace import Pace
 from tinykernel.learn.choice import Candidate, Choice, choose
+from tinykernel.learn.effort import Effort
 from tinykernel.learn.folds import Fold, final_fold, trial_folds
-from tinykernel.learn.options import Effort, TrainerOptions
+from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.recipe import seed_of
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.model.integer import IntegerModel
@@ -44,24 +44,27 @@ class Problem:
     target: str = "cortex-m4"  # processor that the limits are for.
     #: Ends the trainings that run.
     cancelled: threading.Event = field(default_factory=threading.Event)
-    #: Results of `once`.
-    prepared: dict[Any, Any] = field(default_factory=dict)
+    #: Results of `once`; a problem of the same rows shares them.
+    memory: dict[Any, Any] = field(default_factory=dict)
 
     def once(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
-        """Return ``function(problem, *arguments)``, which is computed once."""
+        """Return ``function(problem, *arguments)``, which is computed once.
+
+        It depends on nothing else, so that who asks first makes no difference.
+        """
         key = function, *arguments
-        if key not in self.prepared:
-            self.prepared[key] = function(self, *arguments)
-        return self.prepared[key]  # type: ignore[no-any-return]
+        if key not in self.memory:
+            self.memory[key] = function(self, *arguments)
+        return self.memory[key]  # type: ignore[no-any-return]
 
     @property
-    def pace(self) -> Pace:
-        """How much of the search and of the training is done, and how much was."""
-        return self.once(_pace)
-
-    def shortened(self, epochs: int) -> int:
-        """Return the epochs of a final training."""
-        return max(1, round(self.pace.effort.final * epochs))
+    def effort(self) -> Effort:
+        """How much of the search and of the training is done where no time limits it."""
+        options = self.options
+        effort = Effort.of(options.effort)
+        if options.effort == "quick" and options.epochs is None and self.shape is not None:
+            return replace(effort, final=_QUICK_SHARE)  # convolutions take minutes
+        return effort
 
     def alone(self) -> Problem:
         """Return the problem for trainings with one thread each."""
@@ -126,19 +129,11 @@ class Problem:
         more = np.random.default_rng(0).permutation(len(data.X))[:n_more]
         few = replace(data.of(np.union1d(rows, more)), groups=None)
         options = replace(self.options, validation_fraction=None)
-        return replace(self, data=few, options=options, prepared={})
+        return replace(self, data=few, options=options, memory={})
 
     def report(self, model: IntegerModel) -> Report:
         """Return the sizes of a model on the target, by which trainings decide."""
         return decisive_report(model, self.target)
-
-
-def _pace(problem: Problem) -> Pace:
-    effort = Effort.of(problem.options.effort)
-    is_usual = problem.options.effort == "quick" and problem.options.epochs is None
-    if is_usual and problem.shape is not None:
-        effort = replace(effort, final=_QUICK_SHARE)  # convolutions take minutes
-    return Pace(effort)
 
 
 def _trial_folds(problem: Problem) -> list[Fold]:

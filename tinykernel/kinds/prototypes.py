@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import ModelError
 from tinykernel.kinds.kind import Kind, Spec
+from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
+from tinykernel.learn.announcement import SIGNALS, TABLES, Announcement
 from tinykernel.learn.choice import Candidate
 from tinykernel.learn.folds import Fold
 from tinykernel.learn.inputs import choose_scaling
@@ -26,6 +28,9 @@ from tinykernel.pieces.piece import Stage
 from tinykernel.pieces.prototypes.spec import Prototypes, coarse, distances
 from tinykernel.pieces.readouts import Readout
 
+PROTOTYPES = Announcement(
+    "prototypes", "prototypes of normal rows", (TABLES, SIGNALS), size="n_prototypes"
+)
 #: Classes of the integer model, in this order.
 CLASSES = ("normal", "novel")
 _PATTERNS = 128
@@ -39,7 +44,7 @@ _MOST_BYTES = 4096
 class PrototypesSpec(Spec):
     """Number of prototypes, and the stages before them."""
 
-    SIZE: ClassVar[str] = "n_prototypes"
+    SIZE: ClassVar[str] = PROTOTYPES.size
     n_prototypes: int = 1
     n_kernels: int = 0  # that count patterns in windows; 0 for none.
     segment: int = 0  # length of segments whose bands are counted; 0 for none.
@@ -60,7 +65,7 @@ class PrototypesSpec(Spec):
 class PrototypesKind(Kind[PrototypesSpec]):
     """Prototypes. `rng` draws the first ones; every training draws from a copy."""
 
-    name: ClassVar[str] = "prototypes"
+    about = PROTOTYPES
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
@@ -113,7 +118,7 @@ class PrototypesKind(Kind[PrototypesSpec]):
         area = np.mean([places(novelty, novelty_of(model, rows)) for rows in simulated], axis=0)
         return Candidate(spec.front, 1 - area, float(area.mean()))
 
-    def fit(self, spec: PrototypesSpec, problem: Problem) -> TrainingResult:
+    def fit(self, spec: PrototypesSpec, problem: Problem, pace: Pace) -> TrainingResult:
         """Take the means of clusters of the rows."""
         model = _fitted(spec, problem.data, problem, deepcopy(self.rng))
         return TrainingResult(model, spec, History([{"loss": float("nan")}]))

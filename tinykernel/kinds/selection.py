@@ -1,4 +1,4 @@
-"""`select`: the best kind, size and settings for a problem; and training for delivery.
+"""`select`: the best kind, size and settings for a problem.
 
 Specs of all kinds that apply are sized by untrained models (`sizing`). Short trainings on folds
 race: each kind tunes its settings in rounds, the cheapest kinds first, and what is far behind is
@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from tinykernel.base import progress
-from tinykernel.base.errors import BudgetError, OptionError, TinykernelError
+from tinykernel.base.errors import OptionError
 from tinykernel.kinds.kind import AnyKind, RaceTrial, Spec
+from tinykernel.kinds.pace import Pace
+from tinykernel.kinds.planning import plan_search
 from tinykernel.kinds.problem import Problem
-from tinykernel.kinds.sizing import Usage, no_room, sized, usage
+from tinykernel.kinds.sizing import no_room, sized
 from tinykernel.learn.choice import Candidate, Choice, joined, side_by_side
 from tinykernel.learn.folds import Fold
-from tinykernel.learn.loop import TrainingResult
-from tinykernel.model.integer import IntegerModel
 
 _RACE, _FINALS = "comparing kinds of models", "training in full to compare"
 # A kind far behind after a final is not trained on more folds.
@@ -56,6 +56,7 @@ class Selected:
 
     kind: AnyKind
     spec: Spec
+    pace: Pace  # after the search.
     records: tuple[RaceRecord, ...] = ()
     choice: Choice | None = None  # of finalists, where there were several.
     trial: RaceTrial | None = None
@@ -78,23 +79,24 @@ class Selected:
         return summary if self.choice is None else summary | {"contest": self.choice.in_words}
 
 
-def select(problem: Problem, kinds: Sequence[AnyKind]) -> Selected:
+def select(problem: Problem, kinds: Sequence[AnyKind], pace: Pace | None = None) -> Selected:
     """Choose the spec of a model for a problem; TinykernelError where none is within the limits.
 
-    Ctrl-C ends the search, and the best so far is taken.
+    Without a `pace` no time limits the search. Ctrl-C ends it, and the best so far is taken.
     """
+    pace = pace or Pace(problem.effort)
     entrants = _entrants(problem, kinds)
     first = entrants[0]
     is_only = len(entrants) == 1 and (problem.is_quick or len(first.specs) == 1)
     if is_only and (problem.is_quick or not problem.folds):
-        return Selected(first.kind, first.specs[0])
+        return Selected(first.kind, first.specs[0], pace)
     if not problem.folds:
         progress.report(_RACE, 0, None, "too few rows; defaults are taken")
-        return Selected(first.kind, first.specs[0])
+        return Selected(first.kind, first.specs[0], pace)
     tasks = [(entrant.kind, spec) for entrant in entrants for spec in entrant.specs]
-    race = _Race(problem, sorted(entrants, key=lambda entrant: entrant.kind.cost))
+    race = _Race(problem, pace, sorted(entrants, key=lambda entrant: entrant.kind.cost))
     try:
-        problem.pace.lay_out(tasks, problem)
+        plan_search(pace, tasks, problem)
         race.run()
         return race.selection()
     except KeyboardInterrupt:
@@ -102,7 +104,8 @@ def select(problem: Problem, kinds: Sequence[AnyKind]) -> Selected:
         spec = leader.trials[0].spec if leader.trials else leader.specs[0]
         progress.report(_RACE, 0, None, f"stopped; taken: {spec}")
         trial = leader.trials[0] if leader.trials else None
-        return Selected(leader.kind, spec, tuple(race.records), None, trial, interrupted=True)
+        records = tuple(race.records)
+        return Selected(leader.kind, spec, pace, records, None, trial, interrupted=True)
 
 
 @dataclass(eq=False)
@@ -161,6 +164,7 @@ def _entrants(problem: Problem, kinds: Sequence[AnyKind]) -> list[_Entrant]:
 @dataclass(eq=False)
 class _Race:
     problem: Problem
+    pace: Pace
     entrants: list[_Entrant]  # the cheapest first.
     records: list[RaceRecord] = field(default_factory=list)
     choice: Choice | None = None
@@ -170,13 +174,12 @@ class _Race:
     def run(self) -> None:
         """Run one round of each kind, then those of the kind that leads among unfinished ones."""
         for entrant in self.entrants:
-            entrant.rounds = entrant.kind.tune(entrant.specs, self.problem)
+            entrant.rounds = entrant.kind.tune(entrant.specs, self.problem, self.pace)
             self._advance(entrant)
-        pace = self.problem.pace
         while running := [entrant for entrant in self.entrants if not entrant.is_finished]:
             entrant = min(running, key=lambda entrant: entrant.loss)
-            if not pace.goes_on(entrant.kind.name):
-                if pace.is_cut:
+            if not self.pace.may_try(entrant.kind.name):
+                if self.pace.is_cut:
                     break
                 entrant.rounds = None  # others may have trials left
                 continue
@@ -226,7 +229,7 @@ class _Race:
     def selection(self) -> Selected:
         """Compare the finalists, trained as for delivery."""
         least = min(entrant.loss for entrant in self.entrants)
-        is_cut = self.problem.pace.is_cut or self.problem.is_quick
+        is_cut = self.pace.is_cut or self.problem.is_quick
         stay = (entrant for entrant in self.entrants if not entrant.is_out)
         near = [entrant for entrant in stay if entrant.is_near(least, is_cut)]
         # What one kind has tuned it has compared, too.
@@ -243,12 +246,12 @@ class _Race:
             replace(record, is_chosen=(record.kind, record.spec) == (kind.name, str(spec)))
             for record in self.records
         )
-        return Selected(kind, spec, records, self.choice, trial)
+        return Selected(kind, spec, self.pace, records, self.choice, trial)
 
     def _finalists(self, entrant: _Entrant) -> list[Spec]:
         """Return the specs of a kind that train in full: one, if a part of the epochs can tell."""
         specs, problem = entrant.finalists, self.problem
-        is_short = problem.is_few or problem.pace.effort.share <= _PILOT
+        is_short = problem.is_few or self.pace.effort.share <= _PILOT
         if len(specs) < 2 or not entrant.n_rounds or is_short:
             return specs
         if not all(entrant.kind.epochs(spec, problem) for spec in specs):
@@ -260,7 +263,7 @@ class _Race:
     def _final(self, finalists: list[tuple[AnyKind, Spec]]) -> int:
         """Train finalists inside folds, and choose by the rows outside; return the place."""
         problem, folds = self.problem, [self.problem.final]
-        share = problem.pace.effort.share
+        share = self.pace.effort.share
         tasks = [(kind, spec, share * kind.share) for kind, spec in finalists]
         parts = [[candidate] for candidate in self._trained(tasks, folds, _FINALS)]
         stay = list(range(len(tasks)))
@@ -319,51 +322,3 @@ class _Race:
             pairs = zip(candidates, costs, strict=True)
             candidates = [replace(candidate, cost=cost) for candidate, cost in pairs]
         return self.problem.choose(candidates, folds, margin)
-
-
-#: What a model uses; sizes that are not known are within the limits.
-Measure = Callable[[IntegerModel], Usage]
-
-
-def estimated(problem: Problem) -> Measure:
-    """Return the measure by which trainings decide."""
-
-    def measured(model: IntegerModel) -> Usage:
-        try:
-            return usage(model, problem.limits, problem.target)
-        except TinykernelError:
-            return Usage(0.0, "")
-
-    return measured
-
-
-def deliver(
-    selection: Selected, problem: Problem, *measures: Measure
-) -> tuple[TrainingResult, int]:
-    """Train until the model is within the limits by each of the measures, in their order.
-
-    Returns the result, and the number of trainings. If Ctrl-C ended a training whose model is over
-    a limit, it is not repeated.
-    """
-    spec, kind, trainings = selection.spec, selection.kind, 0
-    problem.pace.last(kind, spec, problem)
-    while True:
-        trainings += 1
-        result = kind.fit(spec, problem)
-        problem.pace.is_settled = True
-        uses = (measure(result.machine) for measure in measures)
-        over = next((used for used in uses if used.share > 1), None)
-        if over is None:
-            return result, trainings
-        if result.history.interrupted:
-            raise BudgetError(
-                "training was interrupted and is not repeated with fewer components; the model "
-                f"needs {over.text}; give a larger budget"
-            )
-        smaller, advice = None, "use fewer n_components"
-        if not problem.options.is_sized:
-            smaller = kind.smaller(spec, over.excess(result.machine), result.machine, problem)
-            advice = "give a larger budget"
-        if smaller is None:
-            raise BudgetError(f"the trained model needs {over.text}; {advice}")
-        spec = smaller

@@ -96,7 +96,7 @@ def sized(kind: AnyKind, problem: Problem) -> Sized:
                 largest, used = _largest(kind, spec, problem)
         except TinykernelError as error:
             # The size of one form may be unknown without a compiler; others may go on.
-            if problem.options.is_sized:
+            if problem.options.size:
                 fitting[spec] = None
             unknown = error
             continue
@@ -116,7 +116,7 @@ def _largest(kind: AnyKind, spec: Spec, problem: Problem) -> tuple[Spec | None, 
         return usage(kind.skeleton(candidate, problem), limits, target, slack=True)
 
     first = used(spec)
-    if first.share <= 1 or problem.options.is_sized:
+    if first.share <= 1 or problem.options.size:
         exact = usage(kind.skeleton(spec, problem), limits, target)
         return (None if exact.share > 1 else spec), exact
     if not spec.SIZE:
@@ -163,12 +163,11 @@ def no_room(problem: Problem, sizes: Sequence[Sized]) -> TinykernelError:
         return unknown[0]
     least = min(over, key=lambda used: used.share, default=Usage(1.0, "more"))
     assert limits is not None
-    if options.is_sized:
-        names = "n_components", "n_kernels", "n_channels", "n_units", "n_prototypes"
-        name = next(name for name in names if getattr(options, name, None) is not None)
+    if name := options.size:
         return BudgetError(
             f"a model of {getattr(options, name)} {name.removeprefix('n_')} needs {least.text}; "
-            f"use fewer {name} or a larger budget"
+            f"use fewer {{{name}}} or a larger budget",
+            **{name: None},
         )
     if least.n_bytes and limits.flash is not None:
         return too_small(problem, limits.flash + least.n_bytes)

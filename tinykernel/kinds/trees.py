@@ -1,6 +1,6 @@
 """Boosted trees, or one tree for each output."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import RowsError
 from tinykernel.compile.targets import find_target
-from tinykernel.kinds.kind import Kind, RaceTrial, Spec, candidate_of
+from tinykernel.kinds.kind import Kind, RaceTrial, Rounds, Spec, candidate_of
+from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem, too_small
 from tinykernel.learn.choice import Candidate, joined
 from tinykernel.learn.folds import Fold
 from tinykernel.learn.loop import History, TrainingResult
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.learn.trees.forest import Room, TreeOptions
+from tinykernel.learn.trees.options import TREES
 from tinykernel.learn.trees.search import (
     TreeData,
     TreeTrial,
@@ -59,7 +61,7 @@ class TreesSpec(Spec):
 class TreesKind(Kind[TreesSpec]):
     """Boosted trees."""
 
-    name: ClassVar[str] = "trees"
+    about = TREES
     # After the first trial, after the sizes of trees, and at the end, as short trainings of trees
     # are as long as final ones.
     behind: ClassVar[tuple[float, ...]] = (1.5, 1.15, 1.05)
@@ -115,15 +117,15 @@ class TreesKind(Kind[TreesSpec]):
         fewer = spec.n_bytes - n_bytes - _LEAST_BYTES // 2
         return replace(spec, n_bytes=fewer) if fewer >= _LEAST_BYTES // 2 else None
 
-    def tune(self, specs: Sequence[TreesSpec], problem: Problem) -> Iterator[list[RaceTrial]]:
+    def tune(self, specs: Sequence[TreesSpec], problem: Problem, pace: Pace) -> Rounds:
         if not problem.folds:
             raise RowsError("trees: too few rows of a class to choose the number of trees")
         for spec in specs:
             if spec.trial is not None:
                 continue
             rows = problem.once(_rows, spec.n_bytes, spec.n_steps)
-            goes_on = partial(problem.pace.goes_on, self.name)
-            how = problem.folds, problem.cancelled, goes_on, problem.is_quick
+            may_try = partial(pace.may_try, self.name)
+            how = problem.folds, problem.cancelled, may_try, problem.is_quick
             for best in rounds(rows, *how):
                 yield [RaceTrial(replace(spec, trial=best), best.log_loss, best.accuracy)]
 
@@ -132,7 +134,7 @@ class TreesKind(Kind[TreesSpec]):
         rows = problem.once(_rows, spec.n_bytes, spec.n_steps)
         return candidate_of(spec, decisions_of(rows, spec.trial, fold), problem, fold)
 
-    def fit(self, spec: TreesSpec, problem: Problem) -> TrainingResult:
+    def fit(self, spec: TreesSpec, problem: Problem, pace: Pace) -> TrainingResult:
         """Grow trees on all rows; with many rows, options are chosen again."""
         assert spec.trial is not None
         rows, trial = problem.once(_rows, spec.n_bytes, spec.n_steps), spec.trial
@@ -140,13 +142,18 @@ class TreesKind(Kind[TreesSpec]):
         is_searched = not problem.is_quick and problem.options.model != "tree"
         if is_searched and problem.sees_a_part:
             whole = [Fold(_others(fold.outside, rows.data), fold.outside) for fold in folds]
-            trial = searched_again(rows, whole, trial, partial(problem.pace.goes_on, self.name))
+            trial = searched_again(rows, whole, trial, partial(pace.may_try, self.name))
         model = tree_model(rows, trial)
         # The loss is that on held-out rows.
         return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}]))
 
 
-def single_tree(spec: Spec, problem: Problem, model: IntegerModel, seconds: float) -> str:
+KIND = TreesKind()
+
+
+def single_tree(
+    spec: Spec, problem: Problem, pace: Pace, model: IntegerModel, seconds: float
+) -> str:
     """Say how good one tree an output is, if it is much smaller than a model and not behind it.
 
     Both train once a fold, which takes about as many times the `seconds` of the model: time that
@@ -155,7 +162,7 @@ def single_tree(spec: Spec, problem: Problem, model: IntegerModel, seconds: floa
     trees, is_open = model.find(Trees), problem.options.model == "auto"
     if not (isinstance(spec, TreesSpec) and spec.trial and trees and problem.folds and is_open):
         return ""
-    if not problem.pace.leaves(len(problem.folds) * seconds):
+    if not pace.leaves(len(problem.folds) * seconds):
         return ""
     kind, trial = TreesKind(), TreeTrial(_ONE_TREE, problem.data.targets().shape[1])
     single = tree_model(problem.once(_rows, spec.n_bytes, spec.n_steps), trial).find(Trees)

@@ -167,7 +167,7 @@ def with_spectra(
     """
     amounts = Augmentation.of(options.augment)
     if amounts.rotate:
-        raise OptionError("augment: rotate excludes a spectrum; give spectrum=off")
+        raise OptionError("augment: rotate excludes a spectrum; give {spectrum}", spectrum="off")
     known, output, rng = data.map_rows(levels_of), first.gives(grid), _drawn_by(options)
     blocks, frames = [known.X], round(amounts.shift / first.hop)
     of_samples = replace(amounts, affine=0.0, shift=0 if frames else amounts.shift)

@@ -247,9 +247,10 @@ class _Request:
         if self.max_error is not None and self.coverage is not None:
             raise OptionError("calibrate: give a largest error or a coverage, not both")
         if self.per_class and self.max_error is None and self.coverage is None:
-            raise OptionError("calibrate: per_class needs a largest error or a coverage")
+            problem = "calibrate: {per_class} needs a largest error or a coverage"
+            raise OptionError(problem, per_class=None)
         if known is not None and false_alarms is None:
-            raise OptionError("calibrate: known needs false_alarms")
+            raise OptionError("calibrate: known needs {false_alarms}", false_alarms=None)
         for name, value in {
             "the largest error": self.max_error,
             "the coverage": self.coverage,

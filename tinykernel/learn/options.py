@@ -1,158 +1,61 @@
-"""Options of the trainer: one field of `TrainerOptions` each, and what effort means.
+"""Options of the trainer, which are parameters of the estimators; and all kinds of models.
 
-A field has name, default, check, and the text for docstrings and ``tinykernel options``. All are
-parameters of the estimators. The command line imports this module before anything heavy.
+`tinykernel.base.options` says what a declaration holds. The command line imports this module before
+anything heavy.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from itertools import pairwise
-from math import inf
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tinykernel.base import checks as ranges
+from tinykernel.base import checks
 from tinykernel.base.checks import (
     DEFAULT_LAYOUT,
-    KIND_OF_MODEL,
+    LARGEST_SEED,
     LINEAR_BITS,
-    MOST_CELLS,
-    MOST_COMPONENTS,
     Check,
     at_least,
     between,
-    check_positive,
     one_of,
-    sides,
 )
 from tinykernel.base.errors import OptionError, ShapeError
-from tinykernel.base.options import (
-    CHAINS,
-    COMPONENTS,
-    GRADIENTS,
-    IMAGES,
-    INPUTS,
-    KINDS_OF_SIDES,
-    PERCEPTRON,
-    SEPARABLE,
-    TABLES,
-    WINDOWS,
-    check_reads,
-    declared,
-    option,
-)
+from tinykernel.base.options import declared, option, options_of
+from tinykernel.base.reading import loss as read_loss
+from tinykernel.learn.announcement import HINTED, IMAGES, INPUTS, SIGNALS, Announcement, Inputs
+from tinykernel.learn.components.options import COMPONENTS, ComponentsOptions
+from tinykernel.learn.convolutions.options import CHAINS, SEPARABLE, ConvolutionsOptions
+from tinykernel.learn.effort import check_effort
+from tinykernel.learn.linear.options import LINEAR
+from tinykernel.learn.perceptron.options import PERCEPTRON, PerceptronOptions
+from tinykernel.learn.signals.options import KERNELS, SignalsOptions
+from tinykernel.learn.trees.options import TREES
 
 if TYPE_CHECKING:
     import numpy as np
 
-
-@dataclass(frozen=True)
-class Effort:
-    """Trainings that compare, and the final one, as far as they are done.
-
-    As text ``share/trials/final``, with ``/quick`` behind it where settings are not searched, and
-    ``+3-8`` behind ``final`` where after 3 epochs the plan was cut to 8:
-
-    >>> Effort.of("0.25/12/0.4+3-8").cuts, str(Effort(0.5, is_quick=True))
-    (((3, 8),), '0.5/all/1/quick')
-    """
-
-    share: float = 1.0  # of the usual epochs, in trainings that compare.
-    trials: float = inf  # of settings, after the first of each kind.
-    final: float = 1.0  # of the usual epochs, in the final training.
-    is_quick: bool = False  # whether settings have their usual values.
-    # After so many epochs of the final training, how many there were to be in all.
-    cuts: tuple[tuple[int, int], ...] = ()
-
-    @staticmethod
-    def of(text: str) -> Effort:
-        """Read a name, or the text of another effort."""
-        if text in NAMED:
-            return NAMED[text]
-        try:
-            share, trials, final = str(text).removesuffix("/quick").split("/")
-            most, is_quick = inf if trials == "all" else int(trials), text.endswith("/quick")
-            final, *cut = final.split("+")
-            cuts = tuple((int(done), int(total)) for done, total in (c.split("-") for c in cut))
-            effort = Effort(float(share), most, float(final), is_quick, cuts)
-        except ValueError:
-            effort = Effort(0.0)
-        # Totals need not fall: each training of a succession has an epoch at least.
-        rises = all(0 < done < total for done, total in effort.cuts) and all(
-            a[0] < b[0] for a, b in pairwise(effort.cuts)
-        )
-        shares = 0 < effort.share <= 1 and 0 < effort.final <= 1
-        if not (shares and rises and effort.trials >= 0):
-            raise OptionError(
-                f"effort: {text!r}; give normal, quick, or what a training in limited time has "
-                "printed, as 0.25/12/0.4"
-            )
-        return effort
-
-    def __str__(self) -> str:
-        """Return the text that `of` reads."""
-        trials = "all" if self.trials == inf else f"{self.trials:.0f}"
-        cuts = "".join(f"+{done}-{total}" for done, total in self.cuts)
-        return f"{self.share:g}/{trials}/{self.final:g}{cuts}{'/quick' * self.is_quick}"
-
-
-#: Efforts with a name.
-NAMED = {"normal": Effort(), "quick": Effort(0.25, is_quick=True)}
-
-
-def check_effort(name: str, value: Any) -> None:
-    """Refuse what is no effort."""
-    Effort.of(value)
-
-
-check_effort.kind = '{"normal", "quick", "0.2/9/1"}'  # type: ignore[attr-defined]
-
-
-# Augmentations by the number of sides of a shape, and the name of such inputs.
-_VARIED: dict[int | None, tuple[tuple[str, ...], str]] = {
-    None: ((), "rows without a shape; give image_shape or window_shape"),
-    2: (("shift", "affine", "scale", "noise", "rotate"), "signals"),
-    3: (("shift", "affine", "flip"), "images"),
-}
+#: All kinds of models of labels and values; the first that applies is taken where nothing is
+#: compared. A new one stands here, its options among the bases of `Parameters`.
+KINDS = (COMPONENTS, LINEAR, TREES, PERCEPTRON, KERNELS, CHAINS, SEPARABLE)
+#: The options that fix the size of a model.
+SIZE_OPTIONS = tuple(dict.fromkeys(kind.size for kind in KINDS if kind.size))
 _BITS_ON_COUNTS = 4  # of the weights of a linear part.
 #: spectrum="auto" needs windows of so many samples, and so many samples a second.
 LEAST_RATE, LEAST_SAMPLES = 1000.0, 1000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MachineParameters:
-    """The options of kernel machines."""
+class CommonOptions:
+    """The options of all kinds."""
 
-    n_components: int | None = option(
-        None,
-        Check(ranges.components, f"32 to {MOST_COMPONENTS}"),
-        "Number of binary components (p). Flash grows in proportion. By default as many as fit a "
-        "budget, or 2048.",
-        reads=(COMPONENTS,),
-    )
-    layout: str = option(
-        "auto",
-        Check(ranges.layout),
-        'Which numbers of a component are learned and stored. "compact": G in 4 bits and weights '
-        'of +-1. "phases": G and starts in 8 bits. "full": G, starts and widths in 4 bits, ternary '
-        'weights. "windows": these in 8 bits, and S for each row; each component is more accurate '
-        'and takes more bytes. Widths such as "g4-b8" name others. "auto": for a budget, '
-        'the best of these on held-out rows, else "compact", or "windows" of a regressor.',
-        reads=(COMPONENTS,),
-    )
-    sigma: float | None = option(
-        None,
-        Check(check_positive, "above 0"),
-        "Initial width of the Gaussian kernel, in units of the scaled inputs. By default searched.",
-        reads=(COMPONENTS,),
-    )
     epochs: int | None = option(
         None,
         at_least(1),
-        "Passes over the training rows. By default 6 to 120, fewer for more rows.",
-        reads=(*TABLES, GRADIENTS, IMAGES),
+        "Passes over the training rows.",
+        chosen="6 to 120, fewer for more rows",
     )
     effort: str = option(
         "normal",
@@ -164,6 +67,8 @@ class MachineParameters:
         "training in limited time printed: the share of the epochs of trainings that compare, how "
         "many settings these try, and the share of the epochs of the final training; /quick behind "
         "them is for usual values of settings.",
+        type='{"normal", "quick", "0.2/9/1"}',
+        form="normal|quick|0.2/9/1",
     )
     linear: int | str = option(
         "auto",
@@ -173,154 +78,49 @@ class MachineParameters:
         "budget; else 8 bits on inputs and 4 bits on counts, and none beside components of a "
         "classifier.",
     )
-    code: str = option(
-        "auto",
-        one_of("auto", "fast", "small"),
-        'Machine code of components. "small" takes 0.4 to 1 KB less flash and up to twice the '
-        'instructions; the scores are the same. "auto" is "small" in `train` where fast code would '
-        'fill more than 30 % of the flash budget, else "fast".',
-        reads=(COMPONENTS,),
-    )
     validation_fraction: float | None = option(
         None,
         between(0, 0.5, "above 0 and below 0.5", open_ends=True),
-        "Share of the training rows to hold out to choose the best epoch, if `fit` has no "
-        "validation rows. Whole groups are held out, or else rows of every class.",
+        "Share of training rows to choose the epoch. Whole groups are held out, or else rows of "
+        "every class. In Python `fit` also takes validation rows.",
+        typed={"name": "validation", "form": "SHARE"},
     )
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
-        None, ranges.seed, "Random seed.", kind="int, RandomState or None"
+        None,
+        Check(checks.seed, f"0 to {LARGEST_SEED}"),
+        "Random seed.",
+        type="int, RandomState or None",
+        form="int",
+        typed={"name": "seed", "default": 0, "usual": 0},
     )
     n_jobs: int | None = option(
         None,
-        Check(ranges.threads, "1 or more, or -1"),
-        "Number of threads. By default all that numba uses, as with -1. It does not change the "
-        "result.",
+        Check(checks.threads, "1 or more, or -1"),
+        "Number of threads. It does not change the result.",
+        chosen="all that numba uses, as with -1",
     )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Parameters(MachineParameters):
+class MachineParameters(CommonOptions, ComponentsOptions):
+    """The options of kernel machines."""
+
+
+def _titles(inputs: Inputs) -> str:
+    """Return the names of the kinds of inputs, and what they are."""
+    kinds = [kind.names.items() for kind in KINDS if inputs in kind.inputs]
+    titles = [f'"{name}": {title}' for names in kinds for name, title in names]
+    return f"{inputs.name.capitalize()}: {'; '.join(titles)}"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Parameters(ConvolutionsOptions, SignalsOptions, PerceptronOptions, MachineParameters):
     """The options of all kinds of models."""
 
-    n_kernels: int | None = option(
-        None,
-        at_least(1),
-        "Signals: number of kernels. Flash and time grow in proportion. By default as many as fit "
-        "a budget, or 256.",
-        reads=(WINDOWS,),
-    )
-    n_channels: int | None = option(
-        None,
-        at_least(1),
-        "Number of channels of convolutions, in the last layer. Flash and time grow in "
-        "proportion. By default as many as fit a budget, or 32.",
-        reads=(CHAINS, SEPARABLE),
-    )
-    n_units: int | None = option(
-        None,
-        Check(ranges.units, "1 to 1024"),
-        "Number of units in each hidden layer of a perceptron. By default as many as fit a budget, "
-        "or 64.",
-        reads=(PERCEPTRON,),
-    )
     model: str = option(
         "auto",
-        ranges.model,
-        'Kind of model. Tables: "components", perhaps with a linear part; "linear": a linear '
-        'part alone; "trees": boosted trees; "tree": one tree of at most 64 leaves for each '
-        'output; "perceptron": hidden layers. Signals: "kernels", or "separable" convolutions of '
-        "a spectrum. Images: "
-        '"chains" of convolutions for images of one channel, or "separable" convolutions, '
-        'whose layers mix channels. "auto": the best on held-out rows.',
-    )
-    window_shape: tuple[int, int] | None = option(
-        None,
-        sides("(samples, channels)", 2),
-        "Samples and channels of a window. In a row, the channels of a sample are side by side. "
-        "Arrays (n, samples, channels) need no shape.",
-        kind="(int, int) or None",
-        reads=(WINDOWS,),
-    )
-    image_shape: tuple[int, ...] | None = option(
-        None,
-        sides("(height, width) or (height, width, channels)", 2, 3),
-        "Height, width and channels of an image. Rows are images in row-major order. An array "
-        "(n, height, width, channels) needs no shape; (n, height, width) does.",
-        kind="(int, int) or (int, int, int) or None",
-        reads=(IMAGES,),
-    )
-    hop: int = option(
-        0,
-        at_least(0),
-        "Signals: samples from one window of a stream to the next; 0 for no stream.",
-        reads=(WINDOWS,),
-    )
-    rate: float | None = option(
-        None,
-        Check(check_positive, "above 0"),
-        "Signals: sampling rate in Hz, which sets the segments and bands of a spectrum.",
-        reads=(WINDOWS,),
-    )
-    augment: Mapping[str, float] | None = option(
-        None,
-        Check(ranges.augmentation, "0 to 10"),
-        'Augmentation of windows or images, such as ``{"shift": 1, "affine": 0.5}``. Images: '
-        '"shift" in pixels; "affine" for small rotations, scalings, shifts and shears of strength '
-        '0 to 1; "flip" as the share of mirrored images. Signals: "shift" in samples; "scale" and '
-        '"noise" as relative deviations; "rotate" in radians, of every three channels about a '
-        'random axis. Spectra: "affine" stretches and moves time and frequency, and scales the '
-        'loudness; "rotate" does not apply, and "shift" is rounded to segments. Convolutions have '
-        "affine 0.3 by default; 0 turns it off.",
-        kind="mapping or None",
-    )
-    cells: int | str = option(
-        "auto",
-        Check(ranges.cells, f"1 to {MOST_CELLS}"),
-        "Signals: number of equal parts of a window, each with its own counts. More cells tell "
-        'when in the window something happens. "auto" is 2 with a spectrum, else 1; `train` uses '
-        "16 if that is better on held-out windows. With more than 2, kernels of samples do not "
-        "see the signal level.",
-        kind='int or "auto"',
-        reads=(WINDOWS,),
-    )
-    spectrum: str = option(
-        "auto",
-        ranges.spectrum,
-        "Signals of integers: whether kernels take the levels of frequency bands instead of "
-        'samples. "512/320/12" has segments of 512 samples, a hop of 320 samples and 12 bands. '
-        '"auto" is "on" if `rate` is 1000 Hz or more and a window has 1000 samples or more.',
-        kind='{"auto", "off", "on"} or str',
-        reads=(WINDOWS,),
-        idle=("off",),
-    )
-    streaming: str = option(
-        "off",
-        one_of("off", "on"),
-        "Separable convolutions of a spectrum: whether a stream computes each segment once and can "
-        "decide at every other one. Else each decision computes all segments of its window.",
-    )
-    teachers: int = option(
-        0,
-        at_least(0),
-        "Separable convolutions of a spectrum: so many are trained first, and their mean teaches "
-        "the model. It knows more of what belongs to no class; training takes several times as "
-        "long. 3 to 5 are usual.",
-    )
-    beside: int = option(
-        0,
-        at_least(0),
-        "Signals: number of values at the end of a row that are not samples. They have the type of "
-        "the samples, bypass the kernels and feed the linear part. On the command line, for "
-        "recordings: their columns, of which the last sample of each window is used.",
-        reads=(WINDOWS,),
-    )
-    frame: str | None = option(
-        None,
-        ranges.frame,
-        "Images: size and format of camera frames, such as 160x120:rgb565. Formats are grey8, "
-        "rgb888, rgb565 (upper byte first), rgb565le and yuyv. The rows are then frames, which the "
-        "model crops and resizes to the image_shape, line by line.",
-        reads=(IMAGES,),
+        one_of("auto", *(name for kind in KINDS for name in kind.names)),
+        f'Kind of model. {". ".join(map(_titles, INPUTS))}. "auto": the best on held-out rows.',
     )
 
 
@@ -330,10 +130,12 @@ class ClassParameters:
 
     class_weight: Mapping[Any, float] | str | None = option(
         None,
-        Check(ranges.class_weight),
-        'Weights of the classes: "balanced", or such as ``{"yes": 2, "no": 1}``. "balanced" gives '
-        "all classes the same total weight. They multiply the weights of the rows.",
-        kind='dict, "balanced" or None',
+        Check(checks.class_weight),
+        'Weights of the classes: "balanced", or such as %s. "balanced" gives all classes the same '
+        "total weight. They multiply the weights of the rows.",
+        type='dict, "balanced" or None',
+        form="WEIGHTS",
+        example={"yes": 2, "no": 1},
     )
 
 
@@ -342,29 +144,25 @@ class ClassParameters:
 class TrainerOptions(ClassParameters, Parameters):
     """All options of the trainer.
 
-    The metadata of each field hold "check" (a function of name and value), "type", "range", "text",
-    "reads": the kinds of models that read it, and "idle": values without effect.
-
     Parameters
     ----------
     {options}
 
     Examples
     --------
-    >>> TrainerOptions(n_components=64).is_sized
-    True
+    >>> TrainerOptions(n_components=64).size
+    'n_components'
     """
 
+    of_values: ClassVar[bool] = False
     usual_layout: ClassVar[str] = DEFAULT_LAYOUT
-    #: Kinds of signals that learn by epochs of gradients.
-    by_gradients: ClassVar[tuple[str, ...]] = (SEPARABLE,)
     #: Usual bits of the linear part beside components; None without one.
     bits_beside: ClassVar[int | None] = None
 
     def check(self) -> None:
         """Refuse values that are not allowed or contradict each other."""
-        for item in fields(self):
-            item.metadata["check"](item.name, getattr(self, item.name))
+        for name, declaration in options_of(type(self)).items():
+            declaration.check(name, getattr(self, name))
         self._check_shape()
 
     def _check_shape(self) -> None:
@@ -386,7 +184,7 @@ class TrainerOptions(ClassParameters, Parameters):
             return False
         if self.spectrum != "auto":
             if self.rate is None:
-                raise OptionError("spectrum: give the samples a second, as in rate=16000")
+                raise OptionError("spectrum: give the samples a second, as in {rate}", rate=16000)
             return True
         is_fast = self.rate is not None and self.rate >= LEAST_RATE
         return is_fast and shape[0] >= LEAST_SAMPLES and not raw_dtype.startswith("float")
@@ -409,42 +207,68 @@ class TrainerOptions(ClassParameters, Parameters):
     def check_for(self, shape: tuple[int, ...] | None) -> None:
         """Refuse options that have no effect on inputs of a shape (`input_shape`)."""
         n_sides = None if shape is None else len(shape)
-        varied, of = _VARIED[n_sides]
+        inputs = next(inputs for inputs in INPUTS if inputs.sides == n_sides)
         for key, amount in (self.augment or {}).items():
-            if amount and key not in varied:
-                raise OptionError(f"augment: {key} is not for {of}")
-        inputs, kinds = INPUTS[n_sides], KINDS_OF_SIDES[n_sides]
-        named = KIND_OF_MODEL.get(self.model, self.model)
-        if named not in ("auto", *kinds):
-            raise OptionError(f"model: {self.model} is not for {inputs}; give {', '.join(kinds)}")
-        kinds = kinds if named == "auto" else (named,)
-        learning = (GRADIENTS,) if set(kinds) & set(self.by_gradients) else ()
-        check_reads(self, (inputs, *kinds, *learning))
-        channels = 0 if shape is None else shape[-1]
-        rotated = bool((self.augment or {}).get("rotate"))
+            if amount and key not in inputs.varied_by:
+                problem = f"augment: {key} is not for {inputs.called}"
+                raise OptionError(problem, **dict.fromkeys(HINTED))
+        takers = [kind for kind in KINDS if inputs in kind.inputs]
+        kinds = [kind for kind in takers if self.model in ("auto", *kind.names)]
+        if not kinds:
+            known = ", ".join(kind.name for kind in takers)
+            raise OptionError(f"model: {self.model} is not for {inputs.name}; give {known}")
+        self._check_effects(inputs, kinds)
+        self._check_pairs(shape)
+
+    def _check_effects(self, inputs: Inputs, kinds: list[Announcement]) -> None:
+        """Refuse options that only other inputs or kinds read."""
+        for name, declaration in options_of(type(self)).items():
+            value = getattr(self, name)
+            if isinstance(value, Hashable) and value in (declaration.default, *declaration.idle):
+                continue
+            for other in INPUTS:
+                if name in other.options and other is not inputs:
+                    raise OptionError(f"{name}: {other.hint}", **HINTED)
+            readers = [kind for kind in KINDS if kind.reads(name, self.of_values)]
+            if readers and not any(kind in readers for kind in kinds):
+                hints = {kind.hint for kind in readers}
+                hint = f"not an option of {inputs.name}; leave it out"
+                raise OptionError(f"{name}: {hints.pop() if len(hints) == 1 else hint}", **HINTED)
+
+    def _check_pairs(self, shape: tuple[int, ...] | None) -> None:
+        """Refuse options that exclude each other, or the inputs."""
+        of_signals = shape is not None and len(shape) == SIGNALS.sides
         of_planes = "streaming" if self.streaming == "on" else "teachers" * (self.teachers > 0)
+        if of_planes and not (of_signals and self.model == SEPARABLE.name):
+            problem = "only for separable convolutions of signals; give {model}"
+            raise OptionError(f"{of_planes}: {problem}", model=SEPARABLE.name)
+        channels, is_off = 0 if shape is None else shape[-1], self.linear == "off"
+        is_rotated = bool((self.augment or {}).get("rotate"))
         wrong = {
-            "frame: only for images; give the image_shape, as 32x32x3": self.frame is not None
-            and self.image_shape is None,
-            f"{of_planes}: only for separable convolutions of signals; give model=separable": (
-                bool(of_planes) and (n_sides != 2 or named != SEPARABLE)
-            ),
-            "linear: signals and images need a linear part; leave linear out": shape is not None
-            and self.linear == "off",
-            "linear: off is the opposite of model=linear; leave one out": named == "linear"
-            and self.linear == "off",
-            f"augment: rotate turns three channels at a time; windows have {channels}": rotated
+            f"frame: {IMAGES.hint}": self.frame is not None and self.image_shape is None,
+            "linear: signals and images need a linear part; leave linear out": is_off
+            and shape is not None,
+            "linear: off is the opposite of {model}; leave one out": is_off
+            and self.model == LINEAR.name,
+            f"augment: rotate turns three channels at a time; windows have {channels}": is_rotated
             and channels % 3 != 0,
         }
-        for text, is_wrong in wrong.items():
+        for problem, is_wrong in wrong.items():
             if is_wrong:
-                raise OptionError(text)
+                raise OptionError(problem, model=LINEAR.name, **HINTED)
+
+    def kinds(self) -> list[str]:
+        """Return the names of the kinds that are allowed: by `model`, and by a size."""
+        return [
+            kind.name
+            for kind in KINDS
+            if self.model in ("auto", *kind.names) and self.size in ("", kind.size)
+        ]
 
     @property
-    def is_sized(self) -> bool:
-        """Whether the number of components, kernels, channels or units is fixed."""
-        sizes = self.n_components, self.n_kernels, self.n_channels, self.n_units
-        return any(n is not None for n in sizes)
+    def size(self) -> str:
+        """The option that fixes the size of the model; "" for none."""
+        return next((name for name in SIZE_OPTIONS if getattr(self, name) is not None), "")
 
     def linear_bits(self, shape: tuple[int, ...] | None) -> int | None:
         """Return the bits of the linear part beside components, or on counts; None for none."""
@@ -455,3 +279,78 @@ class TrainerOptions(ClassParameters, Parameters):
     def width(self) -> int | str:
         """Return the bits of quantized inputs; "auto" depends on the rows."""
         return "auto"
+
+
+LOSSES = ("squared", "absolute")
+
+
+def _loss(name: str, value: Any) -> None:
+    if isinstance(value, str) and value in LOSSES:
+        return
+    is_list = hasattr(value, "__len__") and not isinstance(value, str)
+    levels = list(value) if is_list else []
+    good = all(isinstance(q, Real) and not isinstance(q, int) and 0 < float(q) < 1 for q in levels)
+    if not levels or not good or sorted(set(levels)) != levels:
+        raise OptionError(
+            f"{name}: {value!r}; give {', '.join(LOSSES)}, or levels of quantiles above 0 and "
+            "below 1, ascending, e.g. (0.1, 0.5, 0.9)"
+        )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ValueParameters:
+    """The options of regressors alone."""
+
+    loss: str | Sequence[float] = option(
+        "squared",
+        _loss,
+        'Loss to minimise. "squared" predicts the mean; "absolute" the median, which outliers '
+        "hardly change. Levels such as %s predict quantiles, with an output for each: "
+        "here an 80 % interval and the median.",
+        type='{"squared", "absolute"} or sequence of float',
+        form="squared|absolute|LEVELS",
+        read=read_loss,
+        example=(0.1, 0.5, 0.9),
+    )
+
+
+@declared
+@dataclass(kw_only=True, eq=False, repr=False)
+class RegressorOptions(ValueParameters, TrainerOptions):
+    """All options of the trainer of a regressor.
+
+    Parameters
+    ----------
+    {options}
+
+    Examples
+    --------
+    >>> RegressorOptions(n_components=64, loss=(0.1, 0.9)).losses(1)
+    (0.1, 0.9)
+    """
+
+    # Smooth values need learned starts and widths more than many components: docs/training.md.
+    of_values: ClassVar[bool] = True
+    usual_layout: ClassVar[str] = "windows"
+    bits_beside: ClassVar[int | None] = 8
+    class_weight: ClassVar[None] = None  # type: ignore[misc]
+
+    def width(self) -> int | str:
+        """Return the bits of quantized inputs; 8 leave more of 32 to a linear part."""
+        return "auto" if self.linear == "off" else 8
+
+    def levels(self) -> tuple[float, ...]:
+        """Return the losses of one value (`Recipe.losses`)."""
+        if isinstance(self.loss, str):
+            return (0.0,) if self.loss == "squared" else (0.5,)
+        return tuple(map(float, self.loss))
+
+    def losses(self, n_values: int) -> tuple[float, ...]:
+        """Return the losses of all outputs, those of a value side by side."""
+        return self.levels() * n_values
+
+    def names(self, values: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of all outputs."""
+        if isinstance(self.loss, str):
+            return tuple(values)
+        return tuple(f"{value} q{level:g}" for value in values for level in self.levels())

@@ -15,7 +15,7 @@ from tinykernel.base.errors import DataError, OptionError, RowsError, Tinykernel
 from tinykernel.base.text import listed
 from tinykernel.learn.folds import weights_like
 from tinykernel.learn.loss import Truth, targets_of
-from tinykernel.learn.recipe import RegressorOptions
+from tinykernel.learn.options import RegressorOptions
 from tinykernel.model.fixed import ValueUnits
 from tinykernel.model.scale import raw_dtype_of, to_raw
 

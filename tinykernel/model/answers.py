@@ -226,7 +226,8 @@ class Decision(Record):
         """Return whether rows of this novelty look like no class."""
         if self.novelty_threshold is None:
             raise ModelError(
-                "the model has no threshold of novelty; calibrate it with a rate of false_alarms"
+                "the model has no threshold of novelty; calibrate it with a rate of {false_alarms}",
+                false_alarms=None,
             )
         return np.asarray(novelty > self.novelty_threshold)
 

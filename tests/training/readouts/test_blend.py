@@ -8,6 +8,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from tinykernel import Classifier
 from tinykernel.kinds.linear import LinearKind, LinearSpec
+from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.learn.linear import normal_equations
 from tinykernel.learn.linear.normal_equations import LIKELY, fit_discriminants
@@ -95,10 +96,11 @@ def test_ctrl_c_ends_the_rounding_of_a_blend(monkeypatch: pytest.MonkeyPatch) ->
         return plane(*arguments)
 
     monkeypatch.setattr(normal_equations, "_nearest_plane", interrupted)
-    result = kind.fit(LinearSpec(8, "blend"), problem)
+    result = kind.fit(LinearSpec(8, "blend"), problem, Pace())
     assert result.history.interrupted
     assert len(result.history.epochs) == 20
-    assert result.machine.fingerprint() == kind.fit(LinearSpec(8), problem).machine.fingerprint()
+    whole = kind.fit(LinearSpec(8), problem, Pace())
+    assert result.machine.fingerprint() == whole.machine.fingerprint()
 
 
 def test_a_class_in_one_group_alone_makes_a_finite_blend() -> None:

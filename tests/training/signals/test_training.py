@@ -13,6 +13,7 @@ from tinykernel import Classifier
 from tinykernel.base import progress
 from tinykernel.base.errors import OptionError
 from tinykernel.kinds.kernels import KernelsKind, KernelsSpec
+from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear.training import TrainingRows
@@ -74,7 +75,7 @@ def cells_of(X: np.ndarray, y: np.ndarray, *weight: np.ndarray, **rows: object) 
     data = prepare(X.reshape(len(X), -1), y, *weight, **rows)[1]
     problem = Problem(data, TrainerOptions(random_state=0), X.shape[1:])
     specs = [KernelsSpec(n_kernels=64 // cells, cells=cells) for cells in (1, 16)]
-    trials = [trial for best in KernelsKind().tune(specs, problem) for trial in best]
+    trials = [trial for best in KernelsKind().tune(specs, problem, Pace()) for trial in best]
     return trials[0].spec.cells if trials else 1
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
+from tinykernel.base import reading as parsing
 from tinykernel.base.errors import DataError, ModelError
 from tinykernel.base.text import count
 from tinykernel.face import arguments as args
-from tinykernel.face import settings as parsing
 from tinykernel.face.arguments import argument, misuse, option
 from tinykernel.face.rows import ModelFile, open_model
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tinykernel.base import reading as parsing
 from tinykernel.base.errors import DataError, ModelError
 from tinykernel.base.text import listed
 from tinykernel.face import arguments as args
 from tinykernel.face import evaluation as judging
-from tinykernel.face import settings as parsing
 from tinykernel.face.commands.novelty import alarms_in_words, promise_of
 from tinykernel.face.gathering import SET, typed_settings
 from tinykernel.face.output import print_json, print_pairs, print_table, showing_progress
@@ -159,7 +159,7 @@ def _with_background(file: ModelFile, assignments: list[str]) -> ModelFile:
     for text, place in typed_settings(
         {"assignments": assignments}, {"background": setting}
     ).values():
-        names, classes = setting.read(text), list(map(str, file.model.classes))
+        names, classes = setting.parse(text), list(map(str, file.model.classes))
         lacking = next((name for name in names if name not in classes), None)
         if lacking is not None:
             raise args.misuse(place, f"{lacking!r} is no class of the model: {listed(classes, 8)}")

@@ -22,6 +22,7 @@ _HOW = ("--image-shape", "8x8", "--budget", "8KB", "--effort", "quick", *_KIND)
 
 
 def demo_command(
+    ctx: typer.Context,
     output: Path = option("--output -o DIR", "folder for the project", value=Path("demo")),
     force: bool = FORCE,
     quiet: bool = QUIET,
@@ -34,8 +35,6 @@ def demo_command(
     force = check_output_folder(output, force=force)
     import numpy as np
     from sklearn.datasets import load_digits
-
-    from tinykernel.face import app
 
     page = output.with_name(f"{output.name}.html")
 
@@ -51,7 +50,9 @@ def demo_command(
         ):
             if not quiet:
                 typer.echo(f"\n$ tinykernel {shlex.join(command)}")
-            status = app([*command, *["-q"] * quiet], standalone_mode=False)
+            root = ctx.find_root()
+            arguments = [*command, *["-q"] * quiet]
+            status = root.command.main(arguments, root.info_name, standalone_mode=False)
             if status:
                 raise typer.Exit(status)
     if not quiet:

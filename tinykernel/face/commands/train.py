@@ -22,7 +22,7 @@ from tinykernel.face.commands.novelty import train_novelty
 from tinykernel.face.evaluation import judged, print_training, print_verdict, summary
 from tinykernel.face.output import print_json, showing_progress
 from tinykernel.face.rows import about_evaluation, about_training
-from tinykernel.face.settings import OF_PAPER, OPTIONS_OF_TRAIN, PAPER, SETTINGS
+from tinykernel.face.settings import OPTIONS_OF_TRAIN, PAPER, SETTINGS
 
 if TYPE_CHECKING:
     from tinykernel.data.partition import Dataset
@@ -167,21 +167,17 @@ def _with_baselines(
 
 def parameters_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of `tinykernel.train` among all settings."""
+    typed = [(SETTINGS[name], value) for name, value in options.items() if name in SETTINGS]
     parameters = {
-        name: value
-        for name, value in options.items()
-        if value is not None and name in SETTINGS and SETTINGS[name].of_trainer
+        setting.parameter: value
+        for setting, value in typed
+        if value is not None and (setting.of_trainer or setting.methods == (PAPER,))
     }
-    if options.get("validation") is not None:
-        parameters["validation_fraction"] = options["validation"]
-    parameters |= {"random_state": options["seed"], "method": options["method"]}
     if options["method"] == PAPER:
         from tinykernel.papers.classifier import PaperClassifier
 
-        parameters["method"] = PaperClassifier
-        chosen = {name: options[name] for name in OF_PAPER if options[name] is not None}
-        parameters |= {OF_PAPER[name]: value for name, value in chosen.items()}
-    return parameters
+        return parameters | {"method": PaperClassifier}
+    return parameters | {"method": options["method"]}
 
 
 def _check(options: Mapping[str, Any], typed: set[str]) -> None:

@@ -22,6 +22,7 @@ from tinykernel.face import output as out
 from tinykernel.face.commands import train
 from tinykernel.face.output import showing_progress
 from tinykernel.face.rows import about_evaluation, about_training
+from tinykernel.learn.options import SIZE_OPTIONS
 from tinykernel.run.limits import Limits
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from tinykernel.kinds.tune.curve import Point, TuneResult
 
 # Settings that follow from the size, end a training early, or are not for classes.
-_LEFT_OUT = (*("n_components", "n_kernels", "validation", "task", "false_alarms", "loss"),)
+_LEFT_OUT = (*SIZE_OPTIONS, "validation", "task", "false_alarms", "loss")
 
 
 @gathering.has_settings("label", "groups", "budget", "target", "max_time", "pick")

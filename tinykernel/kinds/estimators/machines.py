@@ -15,8 +15,9 @@ from tinykernel.base.frames import coded_rows, in_numbers
 from tinykernel.base.options import option
 from tinykernel.compile.targets import find_target
 from tinykernel.kinds.catalogue import kinds_for
+from tinykernel.kinds.delivery import deliver, estimated
 from tinykernel.kinds.problem import Problem, check_rows
-from tinykernel.kinds.selection import Selected, deliver, estimated, select
+from tinykernel.kinds.selection import Selected, select
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.learn.options import Parameters, TrainerOptions
 from tinykernel.learn.recipe import Recipe
@@ -323,14 +324,14 @@ class Budgeted:
         'such as "8KB"; or several limits, "flash=30KB,ram=8KB,stack=512B,time=2ms@80MHz", with '
         '"instructions=200k" in place of a time. "30KB" by default, and no limit where the number '
         "of components, kernels or channels is given, or the target is host.",
-        kind="str, int, Limits or None",
+        type="str, int, Limits or None",
     )
     target: str = option(
         DEFAULT_TARGET, lambda name, value: find_target(value), "Processor that the budget is for."
     )
 
     def _limits(self, options: TrainerOptions) -> tuple[Limits | None, str]:
-        return limits_on(self.budget, self.target, is_sized=options.is_sized), self.target
+        return limits_on(self.budget, self.target, is_sized=bool(options.size)), self.target
 
 
 def elsewhere(name: str) -> dict[str, str]:

@@ -12,10 +12,11 @@ from tinykernel.base.checks import as_groups, at_least
 from tinykernel.base.errors import OptionError, RowsError, TinykernelError
 from tinykernel.base.frames import uncoded
 from tinykernel.base.options import declared, option
+from tinykernel.kinds.delivery import Measure, deliver, estimated
 from tinykernel.kinds.estimators.machines import DEFAULT_TARGET, MachineEstimator
 from tinykernel.kinds.problem import Problem, check_rows
 from tinykernel.kinds.prototypes import CLASSES, PrototypesKind, novelty_of
-from tinykernel.kinds.selection import Measure, deliver, estimated, select
+from tinykernel.kinds.selection import select
 from tinykernel.learn.novelty import Alarms, alarms
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.trainset import TrainSet, group_codes
@@ -34,9 +35,9 @@ class NoveltyOptions(TrainerOptions):
     n_prototypes: int | None = option(None, at_least(1), "Number of prototypes.")
 
     @property
-    def is_sized(self) -> bool:
-        """Whether the number of prototypes is fixed."""
-        return self.n_prototypes is not None
+    def size(self) -> str:
+        """The option that fixes the size of the model; "" for none."""
+        return "" if self.n_prototypes is None else "n_prototypes"
 
 
 @dataclass(eq=False, repr=False)

@@ -20,14 +20,20 @@ from tinykernel.kinds.estimators.machines import (
     flat,
 )
 from tinykernel.learn.calibration import Calibration, calibrate
-from tinykernel.learn.options import ClassParameters, MachineParameters, Parameters, TrainerOptions
-from tinykernel.learn.recipe import RegressorOptions, ValueParameters
+from tinykernel.learn.options import (
+    ClassParameters,
+    MachineParameters,
+    Parameters,
+    RegressorOptions,
+    TrainerOptions,
+    ValueParameters,
+)
 from tinykernel.learn.trainset import TrainSet, prepare, prepare_values
 from tinykernel.model.answers import Decision, numbered_values, softmax
 
 # Fewer different numbers may be classes.
 _MANY_NUMBERS, _FEW_NUMBERS = 100, 20
-_OF_VALUES = 'train with task="numbers", or a Regressor'
+_OF_VALUES = "train with {task}, or a Regressor"
 
 
 def _check_labels(y: NDArray[Any]) -> None:
@@ -46,14 +52,16 @@ def _check_labels(y: NDArray[Any]) -> None:
         if has_gaps and times.size > most and np.mean(times == 1) >= 0.25:
             raise DataError(
                 f"y: {times.size} different numbers, many of them once, are probably values; "
-                f"{_OF_VALUES}, or give classes as text"
+                f"{_OF_VALUES}, or give classes as text",
+                task="numbers",
             )
     try:
         check_classification_targets(y)
     except ValueError as error:
         if "continuous" not in str(error):
             raise
-        raise DataError(f"y: Unknown label type: continuous values; {_OF_VALUES}") from None
+        problem = f"y: Unknown label type: continuous values; {_OF_VALUES}"
+        raise DataError(problem, task="numbers") from None
 
 
 class BaseClassifier(MachineClassifier, KernelEstimator):

@@ -47,7 +47,8 @@ def train_drawn(
         if least > limits.flash:
             raise BudgetError(
                 f"a model of {settings['n_components']} components needs at least {least} bytes of "
-                f"flash on {target}; use fewer n_components or a larger budget"
+                f"flash on {target}; use fewer {{n_components}} or a larger budget",
+                n_components=None,
             )
         if is_open:
             most = components_within(max(1, limits.flash - _LEAST_CODE), layout, *sides)
@@ -63,8 +64,8 @@ def train_drawn(
         if used.share <= 1:
             return estimator, trainings
         if not is_open or n <= WORD:
-            advice = "give a larger budget" if is_open else "use fewer n_components"
-            raise BudgetError(f"the trained model needs {used.text}; {advice}")
+            advice = "give a larger budget" if is_open else "use fewer {n_components}"
+            raise BudgetError(f"the trained model needs {used.text}; {advice}", n_components=None)
         n = max(reduced(n, WORD, used.excess(model), model), WORD)
         settings |= {"n_components": n, "sigma": estimator.sigma_}
 

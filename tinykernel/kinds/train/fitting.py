@@ -16,12 +16,14 @@ from tinykernel.base.frames import coded_rows
 from tinykernel.base.text import count
 from tinykernel.compile.targets import find_target
 from tinykernel.kinds.catalogue import kinds_for
+from tinykernel.kinds.delivery import deliver, estimated
 from tinykernel.kinds.estimators.supervised import Classifier, Regressor
+from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
-from tinykernel.kinds.selection import deliver, estimated, select
+from tinykernel.kinds.selection import select
 from tinykernel.kinds.sizing import Usage, usage
 from tinykernel.kinds.train.drawn import train_drawn
-from tinykernel.kinds.train.teaching import lesson
+from tinykernel.kinds.train.teaching import soft_labels
 from tinykernel.kinds.trees import single_tree
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
@@ -221,7 +223,7 @@ def train(
     taught = None
     if teacher is not None:
         of_values = task == "numbers"
-        taught = lesson(teacher, X, y, X_more, sample_weight, groups, of_values)
+        taught = soft_labels(teacher, X, y, X_more, sample_weight, groups, of_values)
     elif X_more is not None:
         raise OptionError("X_more: rows without labels need a teacher; give one")
     options = _options(parameters, task, method)
@@ -293,9 +295,10 @@ def _learned(
     """Select a kind, train it, fit the estimator; return the number of trainings, and `smaller`."""
     if max_time == "auto":
         max_time = None if problem.options.epochs else USUAL_SECONDS[problem.shape is None]
+    pace = Pace(problem.effort)
     if max_time is not None:
-        problem.pace.limit(max(check_positive("max_time, in seconds,", max_time) - passed, 0.0))
-    selection = select(problem, kinds_for(problem.options))
+        pace.limit(max(check_positive("max_time, in seconds,", max_time) - passed, 0.0))
+    selection = select(problem, kinds_for(problem.options), pace)
     linking.limits = problem.limits
     begun = time.perf_counter()
     result, trainings = deliver(selection, problem, estimated(problem), linking.measure)
@@ -303,12 +306,12 @@ def _learned(
     estimator.take(result, selection, problem, attributes)
     # Nothing makes again what Ctrl-C has ended.
     is_whole = not (selection.interrupted or result.history.interrupted)
-    if problem.pace.is_limiting and is_whole:
-        estimator.effort = str(problem.pace.effort)
-    smaller = ""
+    if pace.is_limiting and is_whole:
+        estimator.effort = str(pace.effort)
     with suppress(KeyboardInterrupt):  # The model is there, and this says only more about it.
-        smaller = single_tree(selection.spec, problem, result.machine, took) if is_whole else ""
-    return trainings, smaller
+        if is_whole:
+            return trainings, single_tree(selection.spec, problem, pace, result.machine, took)
+    return trainings, ""
 
 
 def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Lesson:
         return float(1 - np.mean((predictions - self.answers) ** 2) / np.var(self.answers))
 
 
-def lesson(
+def soft_labels(
     teacher: Any,
     X: Any,
     y: ArrayLike,

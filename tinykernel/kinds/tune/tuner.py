@@ -20,6 +20,7 @@ from tinykernel.compile.targets import find_target
 from tinykernel.kinds.tune.curve import TuneResult, curve, kilobytes, smallest_good
 from tinykernel.kinds.tune.run import Journal, Run
 from tinykernel.kinds.tune.trials import Outcome, Trial, Work, deal_folds, is_remote
+from tinykernel.learn.options import SIZE_OPTIONS
 from tinykernel.run.limits import Limits, parse_limits, parse_size
 
 #: Default sizes in KB, up to the budget, which is tried, too.
@@ -28,7 +29,8 @@ _LARGEST = "30KB"
 _KB = 1024
 # Options that follow from the size, or are not for classifiers.
 _NOT_TUNED = {
-    *("n_components", "n_kernels", "validation", "sample_weight", "n_jobs", "task", "loss")
+    *SIZE_OPTIONS,
+    *("validation", "sample_weight", "n_jobs", "task", "loss"),
 }
 
 

@@ -156,7 +156,7 @@ LONGER = 3.0
 _WHOLE = 256  # of a window that is not mixed.
 
 
-def lesson(
+def distillation_rows(
     rows: TrainingRows,
     teachers: Sequence[PlaneLearner],
     augmentation: Augmentation,
@@ -326,7 +326,7 @@ class PreparedPlanes(PreparedConvolutions):
         """Learn what the teachers say."""
         seed, epochs = seed_of(self.options), trainings.begin()
         with progress.briefly("what the teachers say"):
-            rows = lesson(self.rows, teachers, augmentation, epochs, seed)
+            rows = distillation_rows(self.rows, teachers, augmentation, epochs, seed)
         plan = taught_plan(teachers[0].plan, epochs, len(self.rows.inputs))
         plan = replace(plan, linear=replace(plan.linear, seed=seed))
         learner = PlaneLearner(rows, plan, Augmentation())

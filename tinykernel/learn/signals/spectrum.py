@@ -87,7 +87,8 @@ def spectrum_for(
     if samples < length or stage.frames(samples) < FEWEST_SEGMENTS:
         raise OptionError(
             f"spectrum: a window of {samples} samples has too few segments of {length}; give a "
-            "longer window, or spectrum=LENGTH/HOP/BANDS with shorter segments"
+            "longer window, or shorter segments, as {spectrum}",
+            spectrum="LENGTH/HOP/BANDS",
         )
     return stage
 

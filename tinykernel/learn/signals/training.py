@@ -389,7 +389,8 @@ def with_levels(
     size = shape[0] * shape[1]
     if data.X.shape[1] - size != options.beside:
         raise OptionError(
-            "beside: give rows of the values of a window and its numbers, with a window_shape"
+            "beside: give rows of the values of a window and its numbers, with a {window_shape}",
+            window_shape=None,
         )
     if options.beside > _MOST_NUMBERS:
         raise OptionError(f"beside: {options.beside} numbers; give at most {_MOST_NUMBERS}")

@@ -226,7 +226,7 @@ class _TreeSearch:
     folds: Sequence[Fold]
     cancelled: threading.Event = field(default_factory=threading.Event)
     #: Whether one more trial may be made; the first one always is.
-    goes_on: Callable[[], bool] = lambda: True
+    may_try: Callable[[], bool] = lambda: True
     trials: list[TreeTrial] = field(default_factory=list)
     lines: "dict[int, LinearPart]" = field(default_factory=dict)
 
@@ -259,7 +259,7 @@ class _TreeSearch:
         for change in changes:
             options = replace(best.options, **change)
             is_new = not any(_grow_the_same(trial, options) for trial in self.trials)
-            if is_new and self.goes_on():
+            if is_new and self.may_try():
                 best = min(best, self.attempt(options), key=lambda trial: trial.log_loss)
         return best
 
@@ -268,17 +268,17 @@ def rounds(
     data: TreeData,
     folds: Sequence[Fold],
     cancelled: threading.Event,
-    goes_on: Callable[[], bool] = lambda: True,
+    may_try: Callable[[], bool] = lambda: True,
     is_quick: bool = False,
 ) -> Iterator[TreeTrial]:
     """Yield the best options on held-out rows: first ones, of all sizes of trees, of all.
 
     With few trials, what helps most often is tried first.
     """
-    search = _TreeSearch(data, folds, cancelled, goes_on)
+    search = _TreeSearch(data, folds, cancelled, may_try)
     best = search.attempt(TreeOptions(leaves=_LEAVES[0]))
     yield best
-    if not goes_on():
+    if not may_try():
         return
     sizes = [{"leaves": n} for n in _LEAVES[1:] if n * _LEAST_LEAF_BYTES <= data.room.n_bytes]
     best = search.climb(best, _QUICK_CHANGES if is_quick else sizes)
@@ -286,7 +286,7 @@ def rounds(
     best = search.climb(best, _CHANGES)
     # Dot products of the linear part must stay far below 32 bits.
     largest = data.Q.shape[1] * 127 * 2 ** (8 * data.Q.itemsize - 1)
-    if np.isinf(data.room.steps) and largest < _LARGEST_DOT and goes_on():
+    if np.isinf(data.room.steps) and largest < _LARGEST_DOT and may_try():
         both = search.attempt(replace(best.options, lines=True))
         best = search.climb(both, _CHANGES_OF_BOTH) if both.log_loss < best.log_loss else best
     yield best
@@ -296,12 +296,12 @@ def searched_again(
     data: TreeData,
     folds: Sequence[Fold],
     best: TreeTrial,
-    goes_on: Callable[[], bool] = lambda: True,
+    may_try: Callable[[], bool] = lambda: True,
 ) -> TreeTrial:
     """Return options for many more rows than `best` was chosen with, starting at larger trees."""
-    if not goes_on():
+    if not may_try():
         return best
-    search = _TreeSearch(data, folds, goes_on=goes_on)
+    search = _TreeSearch(data, folds, may_try=may_try)
     first = search.attempt(replace(best.options, **_OF_MANY_ROWS))
     return search.climb(first, _CHANGES_OF_MANY_ROWS)
 

@@ -1,0 +1,11 @@
+"""Trees: what they are called."""
+
+from tinykernel.learn.announcement import TABLES, Announcement
+
+TREES = Announcement(
+    "trees",
+    "boosted trees",
+    (TABLES,),
+    options=("epochs",),
+    forms={"tree": "one tree of at most 64 leaves for each output"},
+)
