@@ -126,7 +126,7 @@ MUTATIONS = (
         "tests/test_hadamard.py",
     ),
     Mutation(
-        *("tinykernel/pieces/machine.py", "(1 + np.arange(per_word))", "(per_word - 1)"),
+        *("tinykernel/pieces/tables.py", "(1 + np.arange(per_word))", "(per_word - 1)"),
         _kinds("linear"),
     ),
     Mutation(

@@ -102,7 +102,7 @@ def random_model(
         n_blocks=n_blocks,
         diagonal_kind=diagonal_kind,
         permutation=permutation,
-        kept=kept,
+        rows=kept,
         one_scale=one_scale,
         phase_shift=phase_shift,
         windows=windows,

@@ -130,7 +130,7 @@ def _pack_machine(model: IntegerModel, places_of: list[tuple[Any, Place]]) -> tu
         place = Place(0, grid, layout=layouts[part.READS], offset=readout.offset)
         weighed += code_of(part.KIND).pack(part, place).parts
         places_of.append((part, place))
-    if not any(each.name == "tk_biases" for each in weighed):
+    if not any(item.name == "tk_biases" for item in weighed):
         comment = f"Score of {readout.parts[0].ZERO}."
         parts.append(Table("tk_biases", "int32_t", readout.offset, "weights", comment))
     parts += weighed
@@ -193,8 +193,8 @@ def _pack_front(model: IntegerModel, places_of: list[tuple[Any, Place]]) -> list
         packed.append(code_of(stage.KIND).pack(stage, place))
         places_of.append((stage, place))
         if following.READS_WORDS:
-            words = 8 * -(-grids[index + 1].size // WORD)
-            packed[-1] = replace(packed[-1], more_words=words)
+            room = 8 * -(-grids[index + 1].size // WORD)
+            packed[-1] = replace(packed[-1], more_words=room)
         hop = stage.hop_behind(hop)
     return packed
 

@@ -16,8 +16,8 @@ FOLDERS = {path.name: path for path in _FOLDERS if path.name.islower()}
 def _piece(name: str) -> type[Piece]:
     """Return the stage or part of a folder."""
     module = import_module(f"{__package__}.{name}.spec")
-    classes = (each for each in vars(module).values() if isinstance(each, type))
-    return next(each for each in classes if vars(each).get("KIND") == name)
+    classes = (cls for cls in vars(module).values() if isinstance(cls, type))
+    return next(cls for cls in classes if vars(cls).get("KIND") == name)
 
 
 _PIECES = [_piece(name) for name in FOLDERS]

@@ -41,7 +41,7 @@ class Piece(Record, ABC):
         """Whether the firmware has little code for it rather than few instructions."""
         return False
 
-    def in_words(self, taken: str, inputs: str) -> str:
+    def in_words(self, view: str, inputs: str) -> str:
         """Describe it, with what a model takes and its inputs; empty if others say enough."""
         return ""
 
@@ -100,7 +100,7 @@ class Stage(Piece):
         """Name for people; empty where other stages say enough."""
         return ""
 
-    def in_words(self, taken: str, inputs: str) -> str:
+    def in_words(self, view: str, inputs: str) -> str:
         """Return the title."""
         return self.title
 

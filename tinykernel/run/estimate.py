@@ -146,13 +146,13 @@ def _price(model: IntegerModel, target: Target, counted: Mapping[str, float], wo
     """Return the instructions of a piece of work as counted, else as the model's pieces say."""
     if work in counted:
         return counted[work]
-    known = {k: n for piece in model.pieces for k, n in code_of(piece.KIND).prices.items()}
-    if work not in known:
+    assumed = {k: n for piece in model.pieces for k, n in code_of(piece.KIND).prices.items()}
+    if work not in assumed:
         raise TargetError(
             f"instructions of models like this one ({work}) were not counted for target "
             f"{target.name}; leave time and instructions out of the budget"
         )
-    return known[work]
+    return assumed[work]
 
 
 #: The measured sizes, by core.

@@ -14,7 +14,7 @@ from .spec import Scaled
 def samples(seed: int) -> Iterator[Sample]:
     """Yield one behind a hidden layer of a table, that of a random factor and shift."""
     rng = np.random.default_rng(seed)
-    given, levels = random_levels(seed, height=1, width=1, channels=9)
-    dense = random_dense(seed, levels.gives(given), 7, 4)
+    raw, levels = random_levels(seed, height=1, width=1, channels=9)
+    dense = random_dense(seed, levels.gives(raw), 7, 4)
     scaled = Scaled(int(rng.integers(1, 256)), int(rng.integers(0, 9)))
-    yield Sample(given, (levels, dense, scaled))
+    yield Sample(raw, (levels, dense, scaled))

@@ -14,8 +14,8 @@ from tinykernel.pieces.scale.spec import Scale
 def random_beside(seed: int, n: int, raw_dtype: str, top: int = 255) -> Beside:
     """Return n numbers beside a window, all but the first looked at twice, with random scalers."""
     source = np.concatenate([np.arange(n), np.arange(1, n)])
-    found = random_scaler(np.random.default_rng(seed), raw_dtype, 8, source.size, False)
-    arrays = {name: np.broadcast_to(a, source.size).copy() for name, a in found.arrays.items()}
+    scale = random_scaler(np.random.default_rng(seed), raw_dtype, 8, source.size, False)
+    arrays = {name: np.broadcast_to(a, source.size).copy() for name, a in scale.arrays.items()}
     arrays["multiplier"] = np.maximum(arrays["multiplier"], 1)
     return Beside(Scale(raw_dtype, 8, **arrays), source, top)
 

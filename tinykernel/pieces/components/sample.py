@@ -24,15 +24,15 @@ def random_permutation(rng: np.random.Generator, kind: str) -> Permutation:
 
 
 def random_kept(rng: np.random.Generator, kind: str, m: int, d: int) -> NDArray[np.bool_]:
-    """Return which rows are components: 'all', a 'tail' dropped, 'some' or 'few' kept."""
-    kept = np.ones((m, d), dtype=bool)
+    """Return which rows are components: 'all', a 'tail' dropped, 'some' or 'few' mask."""
+    mask = np.ones((m, d), dtype=bool)
     if kind == "tail":
-        kept[-1, int(rng.integers(1, d)) :] = False
+        mask[-1, int(rng.integers(1, d)) :] = False
     elif kind != "all":
-        kept = rng.random((m, d)) < (0.8 if kind == "some" else 0.15)
-        kept[0] = False if kind == "few" and m > 1 else kept[0]
-        kept[-1, int(rng.integers(0, d))] = True
-    return kept
+        mask = rng.random((m, d)) < (0.8 if kind == "some" else 0.15)
+        mask[0] = False if kind == "few" and m > 1 else mask[0]
+        mask[-1, int(rng.integers(0, d))] = True
+    return mask
 
 
 def random_windows(
@@ -63,7 +63,7 @@ def random_components(
     n_blocks: int = 2,
     diagonal_kind: str = "int8",
     permutation: str = "identity",
-    kept: str = "all",
+    rows: str = "all",
     one_scale: bool = False,
     phase_shift: int = 10,
     windows: str = "rows",
@@ -78,7 +78,7 @@ def random_components(
         diagonal = rng.integers(-largest, largest + 1, (m, d)).astype(np.int8)
     mixing = random_permutation(rng, permutation)
     first, second = choose_schedules(sign, scale.bits, mixing, diagonal, diagonal_kind)
-    row_kept = random_kept(rng, kept, m, d)
+    row_kept = random_kept(rng, rows, m, d)
     scales = rng.integers(1, 256, int(row_kept.sum()))
     if one_scale:
         scales = rng.integers(1, 256, m)[np.nonzero(row_kept)[0]]
@@ -104,5 +104,5 @@ def samples(seed: int) -> Iterator[Sample]:
         rng = np.random.default_rng([seed, number])
         scale = random_scaler(rng, "int16", (8, 16)[number % 2], 20, False)
         kinds = {"diagonal_kind": diagonal, "permutation": ("identity", "orbit")[number % 2]}
-        components = random_components(rng, scale, 20, kept="some", **kinds)
+        components = random_components(rng, scale, 20, rows="some", **kinds)
         yield Sample(Grid.table("int16", 20), (scale, components))

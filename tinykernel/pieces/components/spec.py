@@ -160,7 +160,7 @@ class Components(Stage):
         """Number of kept rows p, the length of z."""
         return int(np.count_nonzero(self.row_kept))
 
-    def in_words(self, taken: str, inputs: str) -> str:
+    def in_words(self, view: str, inputs: str) -> str:
         code = " in small code" if self.small_code else ""
         return f"{count(self.n_components, 'component')} of {inputs}{code}"
 

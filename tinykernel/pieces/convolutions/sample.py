@@ -12,7 +12,7 @@ from tinykernel.pieces.samples import Sample
 
 def random_convolutions(
     seed: int,
-    given: Grid,
+    grid: Grid,
     pools: tuple[int, ...],
     channels: int = 3,
     bits: int = 8,
@@ -22,7 +22,7 @@ def random_convolutions(
     rng = np.random.default_rng(seed)
     layers, most = len(pools), {4: 8, 8: 127}[bits]
     weights = rng.integers(-most, most + (bits == 8), (layers, channels, 3, 3))
-    reach = np.abs(weights).sum(axis=(2, 3)) * np.array([[given.high], *[[255]] * (layers - 1)])
+    reach = np.abs(weights).sum(axis=(2, 3)) * np.array([[grid.high], *[[255]] * (layers - 1)])
     shifts = np.log2(np.maximum(reach.mean(axis=1) / 255, 1)).astype(int)
     shifts = np.maximum(shifts - rng.integers(0, 4, layers), 0)
     biases = rng.integers(-reach // 8, reach // 4 + 1)
@@ -32,6 +32,6 @@ def random_convolutions(
 def samples(seed: int) -> Iterator[Sample]:
     """Yield taps of 4 and of 8 bits, pooled."""
     for bits in (4, 8):
-        given, levels = random_levels([seed, bits], height=12, width=13)
-        grid = levels.gives(given)
-        yield Sample(given, (levels, random_convolutions(seed, grid, (0, 1), 3, bits, bits // 8)))
+        raw, levels = random_levels([seed, bits], height=12, width=13)
+        grid = levels.gives(raw)
+        yield Sample(raw, (levels, random_convolutions(seed, grid, (0, 1), 3, bits, bits // 8)))

@@ -22,7 +22,7 @@ def random_frame(seed: int, rows: int, columns: int, channels: int = 1) -> Frame
 def samples(seed: int) -> Iterator[Sample]:
     """Yield a camera before levels and separable convolutions."""
     frame = random_frame(seed, 9, 8)
-    made = frame.gives(frame.taken)
+    image = frame.gives(frame.taken)
     levels = Levels(Scale("uint8", 8, [0], [65536], [255]), 0, 1, np.eye(1, dtype=np.int8))
-    separable = random_separable(seed, levels.gives(made), (4, 5), (1, 2))
+    separable = random_separable(seed, levels.gives(image), (4, 5), (1, 2))
     yield Sample(frame.taken, (frame, levels, separable))

@@ -51,9 +51,9 @@ def signal(seed: int, n_channels: int = 3, n_kernels: int = 20) -> Sample:
     rng = np.random.default_rng(seed)
     mixed = {"average": 2, "terms": 2, "n_mixed": 4, "bits": 16, "level_bits": 10}
     shape = {"height": 64, "width": 1, "channels": n_channels}
-    given, levels = random_levels(rng, raw_dtype="int16", **shape, **mixed)
-    stages = levels, random_kernels(rng, levels.gives(given), n_kernels)
-    return Sample(given, stages, hop=32)
+    raw, levels = random_levels(rng, raw_dtype="int16", **shape, **mixed)
+    stages = levels, random_kernels(rng, levels.gives(raw), n_kernels)
+    return Sample(raw, stages, hop=32)
 
 
 def samples(seed: int) -> Iterator[Sample]:

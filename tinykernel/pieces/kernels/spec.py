@@ -83,8 +83,8 @@ class Kernels(Stage):
         """Number of kernels."""
         return int(self.taps.shape[0])
 
-    def in_words(self, taken: str, inputs: str) -> str:
-        return f"{count(self.n_kernels, 'kernel')} on {taken}"
+    def in_words(self, view: str, inputs: str) -> str:
+        return f"{count(self.n_kernels, 'kernel')} on {view}"
 
     @property
     def firmware_order(self) -> NDArray[np.int64]:

@@ -44,6 +44,6 @@ def samples(seed: int) -> Iterator[Sample]:
     """Yield levels of an image, averaged, and of a table, each before a hidden layer."""
     table = {"height": 1, "width": 1, "channels": 9, "raw_dtype": "float32"}
     for fields in ({"average": 2}, table):
-        given, levels = random_levels(seed, **fields)
-        weights = np.random.default_rng(seed).integers(-7, 8, (4, levels.gives(given).size))
-        yield Sample(given, (levels, Dense(weights, np.zeros(4), 2)))
+        raw, levels = random_levels(seed, **fields)
+        weights = np.random.default_rng(seed).integers(-7, 8, (4, levels.gives(raw).size))
+        yield Sample(raw, (levels, Dense(weights, np.zeros(4), 2)))

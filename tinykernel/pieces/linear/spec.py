@@ -48,7 +48,7 @@ class Linear(Part):
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
         return np.asarray(reference.dots(values, self.weights) * self.multiplier)
 
-    def in_words(self, taken: str, inputs: str) -> str:
+    def in_words(self, view: str, inputs: str) -> str:
         return f"linear part of {inputs}, {weight_bits(self.weights)} bits"
 
     def reordered(self, order: NDArray[np.int64]) -> Linear:

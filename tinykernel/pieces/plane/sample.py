@@ -11,7 +11,7 @@ from tinykernel.pieces.spectrum.sample import spectral
 def samples(seed: int) -> Iterator[Sample]:
     """Yield planes before convolutions of whole windows, and of a stream."""
     for row_strides in (None, (2, 1)):
-        given, spectrum, hop = spectral(seed)
-        plane = Plane().gives(spectrum.gives(given))
+        raw, spectrum, hop = spectral(seed)
+        plane = Plane().gives(spectrum.gives(raw))
         separable = random_separable(seed, plane, (4, 5), (1, 2), row_strides)
-        yield Sample(given, (spectrum, Plane(), separable), hop=hop)
+        yield Sample(raw, (spectrum, Plane(), separable), hop=hop)

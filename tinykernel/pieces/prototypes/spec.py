@@ -90,7 +90,7 @@ class Prototypes(Part):
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
         return distances(values, self.levels)[:, np.newaxis]
 
-    def in_words(self, taken: str, inputs: str) -> str:
+    def in_words(self, view: str, inputs: str) -> str:
         return f"{count(len(self.levels), 'prototype')} of {inputs}"
 
     def reordered(self, order: NDArray[np.int64]) -> Prototypes:

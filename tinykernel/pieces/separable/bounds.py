@@ -11,8 +11,8 @@ def forms_of(c, k):
     if k["forms"] == 0:
         return [(int(block == 0), 1, 1, 1, 0) for block in range(k["blocks"])]
     need(c.kind[k["forms"]] == "uint32", "tables of another type")
-    words = c.table[k["forms"]].tolist()
-    forms = [(w >> 8 & 1, w >> 9 & 1, w >> 4 & 15, w & 15, w >> 12) for w in words]
+    codes = c.table[k["forms"]].tolist()
+    forms = [(w >> 8 & 1, w >> 9 & 1, w >> 4 & 15, w & 15, w >> 12) for w in codes]
     need(len(forms) == k["blocks"] and forms[0][0], "forms of other blocks")
     for _, _, high, wide, mean in forms:
         need(high * wide > 0, "patches without values")
@@ -90,12 +90,12 @@ def memory(c, k):
             row = max(row, 4 * blocks_of(columns * channels, 4))
         columns //= wide
     need(k["halves"] == halves + row and k["wide"] == row, "a row of another length")
-    words = c.declared("tk_separable_rows.h", "TK_BLOCK_WORDS") * (k["blocks"] + 1)
-    words += blocks_of(size + columns * channels * (not k["flat"]), 4)
+    codes = c.declared("tk_separable_rows.h", "TK_BLOCK_WORDS") * (k["blocks"] + 1)
+    codes += blocks_of(size + columns * channels * (not k["flat"]), 4)
     sums = 2 + channels + blocks_of(k["window"] * channels, 2)
     sums += k["blocks"] * (k["forms"] != 0)
-    made = rows * columns * channels if k["flat"] else channels
-    first, scratch = sums + (halves + row) // 4 + words, blocks_of(made, 4)
+    results = rows * columns * channels if k["flat"] else channels
+    first, scratch = sums + (halves + row) // 4 + codes, blocks_of(results, 4)
     if k["window"]:
         return {"state": first, "scratch": scratch}
     # For a signal all of it follows the state of a window.

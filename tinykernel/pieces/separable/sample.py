@@ -14,7 +14,7 @@ from tinykernel.pieces.separable.spec import Separable
 
 def random_separable(
     seed: int,
-    given: Grid,
+    grid: Grid,
     channels: tuple[int, ...],
     strides: tuple[int, ...],
     row_strides: tuple[int, ...] | None = None,
@@ -25,8 +25,8 @@ def random_separable(
     `layers_of` are `forms`, `flat` and `border` of the stage.
     """
     rng = np.random.default_rng([seed, 2])
-    weights, units, high = [], [], float(given.high)
-    layers = [(9 * given.channels, channels[0], 127)]
+    weights, units, high = [], [], float(grid.high)
+    layers = [(9 * grid.channels, channels[0], 127)]
     forms = layers_of.get("forms") or [[0]] * len(channels)
     for (before, after), form in zip(pairwise(channels), forms[1:], strict=True):
         layers += [(9 * before, after, 127)] if form[0] else [(9, before, 7), (before, after, 7)]
@@ -38,16 +38,16 @@ def random_separable(
         biases = rng.integers(-int(reach / 4) - 1, int(reach / 2) + 2, n)
         units.append((biases, multipliers, np.clip(shifts + rng.integers(-1, 2, n), 0, 24)))
         high = 255.0
-    flat = np.concatenate([each.ravel() for each in weights])
-    of_units = (np.concatenate(each) for each in zip(*units, strict=True))
-    return Separable(channels, strides, given.channels, flat, *of_units, row_strides, **layers_of)
+    flat = np.concatenate([layer.ravel() for layer in weights])
+    of_units = (np.concatenate(column) for column in zip(*units, strict=True))
+    return Separable(channels, strides, grid.channels, flat, *of_units, row_strides, **layers_of)
 
 
 def samples(seed: int) -> Iterator[Sample]:
     """Yield blocks of a single and a point layer, and mixed ones with patches."""
-    given, levels = random_levels(seed, height=9, width=8)
-    grid = levels.gives(given)
-    yield Sample(given, (levels, random_separable(seed, grid, (4, 5), (1, 2))))
+    raw, levels = random_levels(seed, height=9, width=8)
+    grid = levels.gives(raw)
+    yield Sample(raw, (levels, random_separable(seed, grid, (4, 5), (1, 2))))
     forms = [[1, 1, 2, 2, 0], [1, 1, 1, 1, 0]]
     mixed = random_separable(seed, grid, (4, 5), (1, 1), forms=forms, flat=True)
-    yield Sample(given, (levels, mixed))
+    yield Sample(raw, (levels, mixed))

@@ -32,10 +32,10 @@ def spectral(seed: int, hop: int = 6) -> tuple[Grid, Spectrum, int]:
 
 def samples(seed: int) -> Iterator[Sample]:
     """Yield spectra before levels and kernels."""
-    given, spectrum, hop = spectral(seed)
-    made, rng = spectrum.gives(given), np.random.default_rng(seed)
+    raw, spectrum, hop = spectral(seed)
+    rows, rng = spectrum.gives(raw), np.random.default_rng(seed)
     scale = Scale("uint8", 8, [0], [65536], [255])
-    levels = Levels(scale, 0, 1, np.eye(made.channels, dtype=np.int8))
-    kernels = random_kernels(rng, levels.gives(made), cells=(2, 1))
-    yield Sample(given, (spectrum, levels, kernels), hop=hop)
-    yield Sample(given, (spectrum, levels, kernels))
+    levels = Levels(scale, 0, 1, np.eye(rows.channels, dtype=np.int8))
+    kernels = random_kernels(rng, levels.gives(rows), cells=(2, 1))
+    yield Sample(raw, (spectrum, levels, kernels), hop=hop)
+    yield Sample(raw, (spectrum, levels, kernels))

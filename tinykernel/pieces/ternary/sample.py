@@ -32,6 +32,6 @@ def samples(seed: int) -> Iterator[Sample]:
     for number, (zeros, packed) in enumerate(((True, False), (False, None), (True, True))):
         rng = np.random.default_rng([seed, number])
         scale = random_scaler(rng, "uint8", 8, 70, False)
-        components = random_components(rng, scale, 70, n_blocks=3, kept="tail")
+        components = random_components(rng, scale, 70, n_blocks=3, rows="tail")
         part = random_ternary(rng, 3, components.n_components, zeros, packed)
         yield Sample(Grid.table("uint8", 70), (scale, components), part)

@@ -34,13 +34,13 @@ def leaves(c):
             number = leaf & 15 if four else leaf
             vectors = c.table["tk_vectors"].reshape(c("VECTORS"), len(counts))
             need(max(number) < len(vectors) and not any(shift), "a vector is none")
-            each = best.reduceat(vectors[number], first)
-            sums[row], partial[row] = each.sum(axis=0), best(each, 0).sum(axis=0)
+            extremes = best.reduceat(vectors[number], first)
+            sums[row], partial[row] = extremes.sum(axis=0), best(extremes, 0).sum(axis=0)
             continue
-        each = best.reduceat(leaf, first) << shift
+        extremes = best.reduceat(leaf, first) << shift
         output = np.repeat(np.arange(len(counts)), counts)
-        np.add.at(sums[row], output, each)
-        np.add.at(partial[row], output, best(each, 0))
+        np.add.at(sums[row], output, extremes)
+        np.add.at(partial[row], output, best(extremes, 0))
     return partial, sums
 
 

@@ -139,7 +139,7 @@ class Trees(Part):
         if grid.constant and np.isin(self.feature, sorted(grid.constant)).any():
             raise self.refuse("trees have a threshold of a constant feature")
 
-    def in_words(self, taken: str, inputs: str) -> str:
+    def in_words(self, view: str, inputs: str) -> str:
         return f"{count(self.size.size, 'tree')} of {self.leaves.size} leaves, {inputs}"
 
     @property
