@@ -1,11 +1,14 @@
 """A piece is one folder: a copy of pieces/TEMPLATE works, and nothing else knows of it."""
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
 
 import pytest
+
+from tinykernel.pieces.catalogue import PARTS, STAGES
 
 _TREE = ("tinykernel", "templates", "firmware", "tests", ".gitignore", "pyproject.toml")
 _PROGRAM = """\
@@ -29,6 +32,17 @@ for number, sample in enumerate(samples_of("scaled", 1)):
     save(model, out / "m.tkm")
     assert (load(out / "m.tkm").scores(rows) == model.scores(rows)).all()
 """
+
+
+def test_compile_and_model_test_no_class_of_a_piece(checkout) -> None:
+    """What depends on a piece stands in its folder: elsewhere nothing asks which one it is."""
+    names = {piece.__name__ for piece in (*STAGES, *PARTS)}
+    package = checkout / "tinykernel"
+    for path in (*package.glob("compile/*.py"), *package.glob("model/*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+                asked = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
+                assert not asked & names, f"{path.name}:{node.lineno}"
 
 
 @pytest.mark.slow

@@ -21,9 +21,8 @@ from tinykernel.judge.ranges import outside
 from tinykernel.model.answers import Values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
-from tinykernel.pieces.frame.spec import Frame
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.spectrum.spec import Spectrum
+from tinykernel.pieces.piece import Stage
 
 # Values that simple models learn from, of images; and how many of these are resized at a time.
 _MOST_VALUES, _IMAGES_AT_ONCE = 1024, 256
@@ -164,10 +163,10 @@ class _View:
     model: IntegerModel
 
     @cached_property
-    def first(self) -> Spectrum | Frame | None:
+    def first(self) -> Stage | None:
         """The stage in front of the simple models."""
         first = self.model.stages[0] if self.model.stages else None
-        return first if isinstance(first, Spectrum | Frame) else None
+        return None if first is None or first.SIMPLER is None else first
 
     @cached_property
     def size(self) -> tuple[Grid, int, int]:
@@ -194,7 +193,7 @@ class _View:
         grid, rows, columns = self.size
         is_small = grid.kind == "image" and (rows, columns) != (grid.rows, grid.columns)
         where = f"on {columns} x {rows} pixels, " if is_small else ""
-        where = "on the spectrum, " if isinstance(self.first, Spectrum) else where
+        where = (self.first and self.first.SIMPLER) or where
         return {
             key: replace(each, name=f"{where}{each.name}") if each.n_bytes else each
             for key, each in simple.items()

@@ -73,6 +73,8 @@ class Stage(Piece):
     SHARES: ClassVar[bool] = False
     #: Kinds of inputs of which chains can have it in C.
     INPUTS: ClassVar[tuple[str, ...]] = ("table", "signal", "image")
+    #: Where simple models learn if they learn from what it gives, in words or empty.
+    SIMPLER: ClassVar[str | None] = None
     #: Whether it reads as many values as a word of weights has, hence memory behind the last one.
     READS_WORDS: ClassVar[bool] = False
 

@@ -52,6 +52,7 @@ class Frame(Stage):
     KIND = "frame"
     TAKES = ("samples",)
     GIVES = "image"
+    SIMPLER = ""
 
     pixel_format: str  # a key of `FORMATS`
     width: int = field(metadata=limits(2, _MOST_SIDE))  # a column alone would be a signal

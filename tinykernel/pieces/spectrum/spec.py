@@ -88,6 +88,7 @@ class Spectrum(Stage):
     TAKES = ("samples",)
     GIVES = "rows"
     NAMES = True
+    SIMPLER = "on the spectrum, "
     SHARES = True
 
     length: int  # of `SEGMENTS`
