@@ -166,12 +166,14 @@ MUTATIONS = (
     # Exit statuses.
     Mutation(
         "tinykernel/face/commands/verify.py",
-        "if wrong or too_small",
-        "if too_small",
+        "fail_if_any(wrong + too_small)",
+        "fail_if_any(too_small)",
         "tests/cli/test_verify.py",
     ),
     Mutation(
-        *("tinykernel/face/commands/report.py", "raise typer.Exit(FAILED)", "return"),
+        "tinykernel/face/commands/report.py",
+        "for result in reports if not result.fits)",
+        "for result in reports if result.fits)",
         "tests/cli/test_report.py",
     ),
 )
