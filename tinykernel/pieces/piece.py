@@ -55,7 +55,7 @@ class Piece(Record, ABC):
         return None
 
     def work(self, grid: Grid) -> dict[str, float]:
-        """Return how many operations of each kind one input takes, if `codegen` does not know."""
+        """Return how many operations of each kind one input takes, if its `pack.py` does not say."""
         return {}
 
 
