@@ -9,7 +9,7 @@ The shadow W has the mean square 1 for each unit and the mean is that of the bat
 Kingma 2016, weight normalization with mean-only batch normalization). So one shift serves all
 units, and the mean folds into the bias. Rounding has straight-through gradients, which units at 0
 and 255 do not pass (PACT, Choi et al. 2018). The last layer is the linear part of
-`readouts.linear`.
+`learn.linear.training`.
 
 All matrices are whole numbers: levels are, and gradients are rounded to 26 bits. Their products are
 exact in float64, so BLAS may add them up in any order.
