@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from tinykernel.pieces.stages import STAGES
 
 from tests.codegen.test_certificate import Checker, change_entry, export_of, lessen
 from tests.firmware.image import with_extremes
@@ -24,6 +23,7 @@ from tinykernel.base.errors import TinykernelError
 from tinykernel.compile.plan import pack
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.beside.spec import Beside, as_rows
+from tinykernel.pieces.catalogue import STAGES
 from tinykernel.pieces.readouts import PARTS
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.codegen.test_certificate import Checker, _export
+from tests.codegen.test_certificate import Checker, export_of
 from tests.fuzz.proofs import load_checker
 from tests.random_fronts import model_of
 from tinykernel import load, save
@@ -17,6 +17,6 @@ def test_samples_of_a_piece_make_models(kind, tmp_path, capsys) -> None:
     for sample in found:
         model = model_of(sample, 2)
         assert kind in {piece.KIND for piece in model.pieces}
-        checker.accept(_export(model))
+        checker.accept(export_of(model))
         save(model, tmp_path / "m.tkm")
         assert load(tmp_path / "m.tkm") == model

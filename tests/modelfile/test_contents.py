@@ -85,7 +85,7 @@ def test_numpy_and_zip_open_a_tkm(tmp_path) -> None:
 def test_schema_names_every_field() -> None:
     """A field of a part of a model is one of files, whatever its annotation looks like."""
     for name, cls in schema.CLASSES.items():
-        fields = {field.name for field in dataclasses.fields(cls)} - {"constant"}
+        fields = {field.name for field in dataclasses.fields(cls)} - {"constant", "coding"}
         assert {field.name for field in cls.FIELDS} == fields, name
         known = {"Stage", "Part", "Labels|Values", *schema.CLASSES, *PLAIN, "label"}
         assert all(field.dimensions or field.dtype in known for field in cls.FIELDS), name

@@ -40,7 +40,8 @@ def render_ci(
     check_choice("ci", service, tuple(CI_SERVICES))
     if budget is not None and not re.fullmatch(r"[\w.,=@ ]+", str(budget), re.ASCII):
         raise OptionError(
-            f"budget: a workflow cannot check {budget!r}; give a size, as in budget=8KB"
+            f"budget: a workflow cannot check {budget!r}; give a size, as in {{budget}}",
+            budget="8KB",
         )
     row = find_target(target or _DEFAULT_TARGET)
     on_chip = row.family != "host"

@@ -186,7 +186,8 @@ def _render_format(
     if name in description["names_taken"]:
         raise OptionError(
             f"name: {name!r} is used by the files of format {format}; give another, such as "
-            f"name=my_{name}"
+            "{name}",
+            name=f"my_{name}",
         )
     files: dict[str, bytes] = {}
     for other, part in description.get("holds", {}).items():

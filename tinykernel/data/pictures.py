@@ -251,10 +251,11 @@ class PictureReading:
                 "--name '{label}_{person}_*'"
             )
         if self.camera is not None and self.shape is None:
-            raise OptionError("frame: needs an image_shape to resize to, such as 32x32x3")
+            raise OptionError("frame: needs {image_shape} to resize to", image_shape=(32, 32, 3))
         if self.shape is not None and self.channels not in (1, 3):
             raise OptionError(
-                f"image_shape: {self.channels} channels; give 1 (grey) or 3, such as 32x32x3"
+                f"image_shape: {self.channels} channels; give 1 (grey) or 3, as {{image_shape}}",
+                image_shape=(32, 32, 3),
             )
 
     @property

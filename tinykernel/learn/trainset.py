@@ -246,10 +246,10 @@ def class_weights(
                 raise OptionError(
                     f"class_weight: {label!r} is not a label in y; choose from {labels}"
                 )
-            weight = check_positive(f"class_weight of {label!r}", value)
+            weight = check_positive(f"class_weight: that of {label!r}", value)
             if not 1 / _LARGEST_WEIGHT <= weight <= _LARGEST_WEIGHT:
                 raise OptionError(
-                    f"class_weight of {label!r} must be from {1 / _LARGEST_WEIGHT:g} to "
+                    f"class_weight: that of {label!r} must be from {1 / _LARGEST_WEIGHT:g} to "
                     f"{_LARGEST_WEIGHT:g}; got {value!r}"
                 )
             weights[places[label]] = weight

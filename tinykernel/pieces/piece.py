@@ -55,7 +55,7 @@ class Piece(Record, ABC):
         return None
 
     def work(self, grid: Grid) -> dict[str, float]:
-        """Return how many operations of each kind one input takes, if its `pack.py` does not say."""
+        """Return the operations of each kind for one input, if its `pack.py` does not say."""
         return {}
 
 

@@ -25,7 +25,7 @@ to ``k sech^2(k s)``, the derivative of tanh(k s), without an exponential. H is 
 so the gradient goes back through the same transform.
 
 The compiler may neither regroup additions nor fuse them with products, so that every processor
-gives the same bits; sums over the rows of a group are those of `learn.sums`. Kernels are inlined into
+gives the same bits; sums over the rows of a group are those of `sums`. Kernels are inlined into
 the function that Python calls.
 """
 
