@@ -1,5 +1,6 @@
 """Models of other libraries: random ones beside their conversions, and damaged files of them."""
 
+import os
 import re
 import tempfile
 import traceback
@@ -46,7 +47,8 @@ FAULTS = (
     *("labels differing", "values outside of the bound", "refusals of other words"),
     *("tracebacks", "ended the process", "too slow"),
 )
-_LIMIT = 20  # seconds of a damaged file
+_LIMIT = 20  # seconds of a processor for a damaged file
+_HANGS = 10  # times as long on the clock, which a busy machine may take
 _TIE = 1e-6  # of scores, which a conversion may break otherwise
 _BOUND = 2e-5  # of values of trees, beside the largest
 
@@ -220,7 +222,7 @@ def random_models(n: int, seed: int, say: Callable[[str], None] = print) -> Coun
             warnings.simplefilter("ignore")
             try:
                 drawn = draw(rng)
-            except ValueError:  # a library refuses the options that were drawn
+            except Exception:  # each library has errors of its own for options that it refuses
                 counts["models not trained"] += 1
                 continue
         try:
@@ -271,6 +273,18 @@ def files(folder: Path) -> list[Path]:
 
 def _read(path: str) -> str:
     """Read a file as the command line does; return what came of it."""
+    before = _processor_time()
+    what = _outcome(path)
+    return what if _processor_time() - before < _LIMIT else "too slow"
+
+
+def _processor_time() -> float:
+    """Seconds of this process and of those that it waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def _outcome(path: str) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -302,7 +316,7 @@ def damaged(n: int, seed: int, say: Callable[[str], None] = print) -> Counter[st
                 for good, _ in whole:  # imports and compiles
                     pool.submit(_read, str(good)).result()
             try:
-                what = pool.submit(_read, str(broken)).result(_LIMIT)
+                what = pool.submit(_read, str(broken)).result(_HANGS * _LIMIT)
             except (BrokenProcessPool, TimeoutError) as error:
                 what = "ended the process" if isinstance(error, BrokenProcessPool) else "too slow"
                 for process in pool._processes.values() if pool._processes else ():
