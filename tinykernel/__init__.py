@@ -77,7 +77,7 @@ def __getattr__(name: str) -> Any:
     elif name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
         if name in _OF_ANY_LIBRARY:
-            value = import_module("tinykernel.conversion.any_model").for_any_model(value)
+            value = import_module("tinykernel.conversion.models").for_any_model(value)
     else:
         raise AttributeError(f"module 'tinykernel' has no attribute {name!r}")
     globals()[name] = value

@@ -113,10 +113,23 @@ def test_a_code_that_is_the_missing_value_is_refused(fresh):
     refused(ConvertError, convert, model, match="missing=0 is also the code of a category")
 
 
-def test_columns_of_ordered_categories_are_refused(fresh):
-    """LightGBM keeps their codes, but not which columns they are in."""
-    frame = pd.DataFrame({"v": X[:, 0], "mode": pd.Categorical(CODES, ordered=True)})
-    model = fresh("LGBMClassifier").fit(frame, OF_CODES)
+@pytest.mark.parametrize("kind", CATEGORIES)
+@pytest.mark.parametrize("options", [{}, {"zero_as_missing": True}, {"use_missing": False}])
+def test_ordered_categories_are_compared_by_their_codes(kind, options, fresh):
+    """LightGBM keeps the codes, but names no column: one alone has whole numbers that fit."""
+    frame = frame_of(kind)
+    frame.insert(
+        2,
+        "grade",
+        frame["mode"]
+        .cat.as_ordered()
+        .cat.reorder_categories(list(frame["mode"].cat.categories[[2, 0, 1, 4, 3]])),
+    )
+    frame["place"] = np.arange(N_ROWS)
+    model = fresh("LGBMClassifier", **options).fit(frame, OF_CODES)
+    same(model, frame)
+    frame["w"] = CODES
+    model = fresh("LGBMClassifier", **options).fit(frame, OF_CODES)
     refused(ConvertError, convert, model, match="does not say which columns")
 
 

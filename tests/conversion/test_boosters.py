@@ -80,7 +80,7 @@ def test_other_boosters_are_refused(library, options, message, fresh):
 def test_a_file_of_catboost_is_converted_without_the_library():
     """`catboost.json` is a model of CatBoost 1.2.10 of rows with gaps, and labels it predicted."""
     text = Path(__file__).with_name("catboost.json").read_text(encoding="utf-8")
-    model, predicted = SavedModel(text), json.loads(text)["predicted"]
+    model, predicted = SavedModel(text), json.loads(text)["model_info"]["predicted"]
     rows = np.array(predicted["rows"], dtype=np.float32)  # null is NaN
     assert model.predict(rows).tolist() == predicted["labels"]
     rng = np.random.default_rng(0)

@@ -14,8 +14,8 @@ import tinykernel
 from tests.torch_modules import conv, linear, module, normalized, pool, sequential
 from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.models import change_of, convert
-from tinykernel.conversion.networks.signal import rounded
 from tinykernel.conversion.networks.torch import of_torch
+from tinykernel.conversion.networks.windows import rounded
 from tinykernel.pieces.separable.spec import Separable
 
 DIGITS, LABELS = load_digits(return_X_y=True)

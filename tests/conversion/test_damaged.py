@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.refusals import refused
 from tinykernel.base.errors import FormatError, TinykernelError
-from tinykernel.conversion import dumps, savedboosters
+from tinykernel.conversion import dumps, files
 from tinykernel.conversion.catboost import SavedModel
+from tinykernel.conversion.files import SavedBooster
 from tinykernel.conversion.models import convert
-from tinykernel.conversion.savedboosters import SavedBooster
 
 _ODD = (-1, 0, 1, 7, 2**31, 10**12, -0.5, 1e308, float("nan"), float("inf"))
 _WRONG = (*_ODD, "", "x", None, [], {}, True, "9" * 30)
@@ -107,7 +107,7 @@ def test_a_loader_that_ends_is_one_line(library, code, message, tmp_path, monkey
     loaders.mkdir()
     (loaders / f"{library}.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(loaders)
-    monkeypatch.setitem(savedboosters.SECONDS, "read", 1)
+    monkeypatch.setitem(files.SECONDS, "read", 1)
     file = tmp_path / {"lightgbm": "a.txt", "xgboost": "a.ubj"}[library]
     file.write_text("tree\nend of trees", encoding="utf-8")
     refused(FormatError, convert, file, match=f"^{file}: {library} {message}")

@@ -285,6 +285,7 @@ def _processor_time() -> float:
 
 
 def _outcome(path: str) -> str:
+    """Say whether a file was accepted or refused, or what else came of it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.coding import Coding
-from tinykernel.base.errors import ConvertError, FormatError, TinykernelError
+from tinykernel.base.errors import ConvertError
 from tinykernel.conversion import dumps
+from tinykernel.conversion.checks import check_fields, damaged, intact
 from tinykernel.conversion.ensemble import Ensemble, ForeignTree, bounds_of, redirected
-from tinykernel.conversion.savedboosters import SavedBooster
+from tinykernel.conversion.files import SavedBooster
 from tinykernel.model.integer import IntegerModel
 
 _INF = float("inf")
@@ -21,7 +22,7 @@ _INF = float("inf")
 _ZERO = float(np.float32(1e-35))
 #: Objectives by what a sum of leaves is: the sigmoid or the sign of it says the class, the largest
 #: one does, or the sum is the answer.
-_BINARY = (*("binary", "cross_entropy", "binary:logistic", "binary:hinge", "reg:logistic"),)
+_BINARY = ("binary", "cross_entropy", "binary:logistic", "binary:hinge", "reg:logistic")
 _CLASSES = ("multiclass", "multiclassova", "multi:softprob", "multi:softmax")
 _VALUES = (
     *("regression", "regression_l1", "huber", "fair", "quantile", "mape", "custom"),
@@ -145,15 +146,9 @@ def _is_light(model: Any) -> bool:
 
 
 def _checked(model: Any, read: Any) -> Any:
-    """Read the dump of a model; where it is damaged, one line says so."""
-    try:
-        with np.errstate(all="ignore"):  # what is not finite is refused
-            return read(model, _dump(model))
-    except TinykernelError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        library = "LightGBM" if _is_light(model) else "XGBoost"
-        raise FormatError(f"convert: the model of {library} is damaged; save it again") from None
+    """Read the dump of a model."""
+    with intact(f"convert: the model of {'LightGBM' if _is_light(model) else 'XGBoost'}"):
+        return read(model, _dump(model))
 
 
 def _dump(model: Any) -> dict[str, Any]:
@@ -177,13 +172,8 @@ def _names(model: Any) -> list[str]:
 
 
 def _known(name: str, content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the content of a dump; a field that nobody knows may change what it predicts."""
-    unknown = next((field for field in content if field not in _FIELDS[name]), None)
-    if unknown is not None:
-        raise ConvertError(
-            f"convert: {name} has the field {str(unknown)[:40]!r}, which this version does not "
-            "know; save the model by an older version of its library"
-        )
+    """Return the content of a part of a dump, all of whose fields are known."""
+    check_fields(name, content, _FIELDS[name])
     return content
 
 
@@ -191,13 +181,7 @@ def _tables(model: Any, dump: dict[str, Any]) -> Tables:
     """Return the categories that a model learned from a frame."""
     if _is_light(model):
         every = dump.get("pandas_categorical") or []
-        columns = dump["categorical"]
-        if every and len(every) != len(columns):
-            raise ConvertError(
-                "convert: LightGBM does not say which columns have the categories of the frame; "
-                "train with all of them unordered, and categorical_feature='auto'"
-            )
-        found = dict(zip(columns, every, strict=True)) if every else {}
+        found = dict(zip(_columns_of(every, dump), every, strict=True)) if every else {}
     else:
         content = _content(dump)[0].get("cats", {}).get("enc", ())
         found = {i: _listed(each) for i, each in enumerate(content) if each["values"]}
@@ -210,6 +194,32 @@ def _tables(model: Any, dump: dict[str, Any]) -> Tables:
         if len(set(np.array(numbers[column], np.float32).tolist())) < len(numbers[column]):
             raise ConvertError(f"convert: two categories of input {column} are equal in float32")
     return Tables(numbers, texts)
+
+
+def _columns_of(tables: list[list[Any]], dump: dict[str, Any]) -> tuple[int, ...]:
+    """Return the column of each table of categories, which are in the order of the columns.
+
+    LightGBM names those without an order; others have whole numbers that are codes of the table.
+    """
+    ways: dict[int, list[tuple[int, ...]]] = {0: [()]}  # by the tables that have a column
+    for column, name in enumerate(dump["feature_names"]):
+        is_named, info = column in dump["categorical"], dump["feature_infos"].get(name, {})
+        low, high = info.get("min_value", 0), info.get("max_value", 0)  # without: never compared
+        after: dict[int, list[tuple[int, ...]]] = {}
+        for n, found in ways.items():
+            fits = n < len(tables) and 0 <= low <= high < len(tables[n])
+            if n < len(tables) and (is_named or (fits and low % 1 == high % 1 == 0)):
+                after.setdefault(n + 1, []).extend((*way, column) for way in found)
+            if not is_named:
+                after.setdefault(n, []).extend(found)
+        ways = {n: found[:2] for n, found in after.items()}  # a second one is enough to refuse
+    (columns, *others) = ways.get(len(tables), [()])
+    if others or len(columns) != len(tables):
+        raise ConvertError(
+            "convert: LightGBM does not say which columns have the ordered categories of the "
+            "frame, and several may; train with all of them unordered"
+        )
+    return columns
 
 
 def _listed(encoded: dict[str, Any]) -> list[Any]:
@@ -317,8 +327,11 @@ def _light_split(
     missing = is_zero_left if kind == "None" else bool(node["default_left"])
     if kind not in ("None", "NaN", "Zero"):
         raise ConvertError(f"convert: missing values of the type {kind!r} are not known")
-    if column in tables.columns:
-        raise ConvertError(f"convert: input {column} has categories, but LightGBM compares them")
+    if column in tables.columns:  # in an order
+        lefts = {code for code in range(tables.size(column)) if code <= threshold}
+        if kind == "Zero":
+            lefts = lefts | {0} if missing else lefts - {0}
+        return 0.0, missing, tables.redirected(column, lefts, missing)
     if kind != "Zero" or missing == is_zero_left:
         return threshold, missing, None
     above = float(np.nextafter(np.float32(_ZERO), np.float32(_INF)))
@@ -346,7 +359,7 @@ def _extreme(model: Any, learner: dict[str, Any]) -> Ensemble:
     about, objective = learner["learner_model_param"], learner["objective"]["name"]
     outputs, n = content["tree_info"], max(int(about["num_class"]), int(about.get("num_target", 1)))
     if not 0 < n <= len(outputs) or not set(outputs) <= set(range(n)):
-        raise FormatError("convert: the model of XGBoost is damaged; save it again")
+        raise damaged("convert: the model of XGBoost")
     gap, tables = _gap_of(model), _tables(model, learner)
     if any(float(gap) in range(tables.size(column)) for column in tables.columns):
         raise ConvertError(
@@ -414,7 +427,6 @@ def _extreme_tree(tree: dict[str, Any], output: int, weight: float, tables: Tabl
             lefts = set(range(tables.size(at))) - set(codes.tolist())
             bounds[node] = tables.redirected(at, lefts, bool(missing[node]))
         else:
-            ends = bounds_of(codes)
-            bounds[node] = (-_INF, *ends)
+            bounds[node] = (-_INF, *bounds_of(codes))
         limit[node] = 0.0
     return ForeignTree(left, right, column, limit, missing, value[:, None], output, bounds)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.base.errors import ConvertError, FormatError, TinykernelError
+from tinykernel.base.errors import ConvertError
+from tinykernel.conversion.checks import check_fields, damaged, intact
 from tinykernel.conversion.ensemble import Ensemble, ForeignTree
 
 _CLASSES = ("Logloss", "CrossEntropy", "Focal", "MultiClass", "MultiClassOneVsAll")
@@ -26,20 +27,15 @@ _FIELDS = {
     "oblivious_trees": {"splits", "leaf_values", "leaf_weights"},
     "": {"features_info", "model_info", "oblivious_trees", "scale_and_bias", "ctr_data"},
 }
-_DAMAGED = "convert: the model of CatBoost is damaged; save it again"
-_Faults = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_PLACE = "convert: the model of CatBoost"
 
 
 class SavedModel:
     """A model of a JSON file: what `convert` takes where CatBoost is not installed."""
 
     def __init__(self, text: str | bytes) -> None:
-        try:
+        with intact(_PLACE):
             self._read(json.loads(text))
-        except TinykernelError:
-            raise
-        except _Faults:
-            raise FormatError(_DAMAGED) from None
 
     def _read(self, content: dict[str, Any]) -> None:
         """Take and check what a file holds."""
@@ -51,11 +47,7 @@ class SavedModel:
         features, self.trees = content["features_info"], content["oblivious_trees"]
         parts = [("", content), ("features_info", features)]
         for name, part in [*parts, *(("oblivious_trees", tree) for tree in self.trees)]:
-            unknown = sorted(part.keys() - _FIELDS[name] - {"predicted"})
-            if unknown:
-                raise ConvertError(
-                    f"convert: {unknown[0][:40]!r} of a file of CatBoost is not supported"
-                )
+            check_fields("the model of CatBoost", part, _FIELDS[name])
         self.columns = features["float_features"]
         every = [*self.columns, *features.get("categorical_features", ())]
         self.n_features_in_ = 1 + max(int(column["flat_feature_index"]) for column in every)
@@ -64,7 +56,7 @@ class SavedModel:
         for tree in self.trees:
             n = len(self.bias) << len(tree["splits"])
             if np.array(tree["leaf_values"], dtype=np.float64).shape != (n,):
-                raise FormatError(_DAMAGED)
+                raise damaged(_PLACE)
         info = content.get("model_info", {})
         self.loss = info.get("params", {}).get("loss_function", {}).get("type", "")
         if self.loss not in (*_CLASSES, *_VALUES):
@@ -77,7 +69,7 @@ class SavedModel:
             about = info["class_params"]
             self.classes_ = np.array(about["class_names"] or about["class_to_label"])
             if self.classes_.shape != (max(2, len(self.bias)),):
-                raise FormatError(_DAMAGED)
+                raise damaged(_PLACE)
             threshold = float(info.get("binclass_probability_threshold", 0.5))
             if len(self.bias) == 1 and threshold != 0.5:
                 if not 0 < threshold < 1:
@@ -114,7 +106,7 @@ class SavedModel:
                 "code categories as numbers"
             )
         if split["float_feature_index"] < 0:
-            raise FormatError(_DAMAGED)
+            raise damaged(_PLACE)
         column = self.columns[split["float_feature_index"]]
         is_left = column["nan_value_treatment"] != "AsTrue"
         return int(column["flat_feature_index"]), float(split["border"]), is_left
@@ -125,13 +117,8 @@ def ensemble_of(model: Any) -> Ensemble:
     if not isinstance(model, SavedModel):
         model = _saved(model)
     outputs = range(len(model.bias))
-    try:
-        with np.errstate(all="ignore"):  # what is not finite is refused
-            trees = [_tree(model, tree, output) for output in outputs for tree in model.trees]
-    except TinykernelError:
-        raise
-    except _Faults:
-        raise FormatError(_DAMAGED) from None
+    with intact(_PLACE):
+        trees = [_tree(model, tree, output) for output in outputs for tree in model.trees]
     classes = tuple(model.classes_.tolist()) if model.loss in _CLASSES else None
     return Ensemble(trees, model.bias, classes)
 

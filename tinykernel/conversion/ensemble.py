@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.base.errors import FormatError
+from tinykernel.conversion.checks import damaged
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ForeignTree:
             is_tree = is_tree and not np.any(children >= n)
             is_tree = is_tree and not np.any((self.column < 0) | (self.column >= n_columns))
         if not is_tree:
-            raise FormatError("convert: a tree is damaged; save the model again")
+            raise damaged("convert: a tree")
 
 
 def bounds_of(categories: NDArray[Any]) -> tuple[float, ...]:

@@ -1,7 +1,8 @@
 """`convert`: a model of another library as an integer model, and what that changed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,12 @@ from tinykernel.base.errors import (
 )
 from tinykernel.base.frames import coded_rows, is_frame
 from tinykernel.conversion.columns import ModelColumns
-from tinykernel.conversion.exactness import refuse_difference
 from tinykernel.conversion.files import input_names, read_model
 from tinykernel.conversion.trees import integer_model
 from tinykernel.learn.teachers import instead_of, no_teacher
 from tinykernel.model.answers import columns_problem
 from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.trees.spec import Trees
 
 #: By library, and by name of the class: the module of this package that reads it.
 _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
@@ -339,3 +340,53 @@ def _reader_of(model: Any) -> Any:
         "perceptrons of scikit-learn, LightGBM, XGBoost, CatBoost, PyTorch's Sequential and files "
         "of ONNX: see docs/convert.md"
     )
+
+
+_LAST_BITS = 2.0**-18  # of the largest score: sums of libraries are float32, ours are not
+
+
+def refuse_difference(before: NDArray[Any], scores: NDArray[Any], converted: IntegerModel) -> None:
+    """Refuse a model whose scores do not have the answers of the original, which `before` has."""
+    after, scale = converted.answers.predict(scores), converted.decision_scale
+    trees = converted.find(Trees)
+    n_trees = 0 if trees is None else trees.size.size
+    largest = max(abs(float(converted.least_score)), float(np.abs(scores).max(initial=0)))
+    near = largest * _LAST_BITS + (n_trees if scale < 1 else 0)
+    if converted.is_regressor:
+        gaps = np.abs(np.reshape(before, (len(after), -1)) - np.reshape(after, (len(after), -1)))
+        wrong = (~(gaps <= near * scale)).any(axis=1)
+    else:
+        place = {label: number for number, label in enumerate(converted.classes)}
+        other = np.array([place.get(label, -1) for label in before.tolist()], dtype=np.int64)
+        every = np.arange(len(other))
+        behind = scores.max(axis=1).astype(np.int64) - scores[every, other]
+        wrong = (before != after) & ((other < 0) | (behind > near))
+    if not np.any(wrong):
+        return
+    row = int(np.argmax(wrong))
+    raise ConvertError(
+        f"convert: row {row} of X gives {after[row]}, but {before[row]} by the original, and so "
+        f"{int(wrong.sum())} of {len(wrong)} rows differ, though trees are converted exactly; the "
+        "usual causes are a value that stands for missing ones, columns of categories and another "
+        "order of columns"
+    )
+
+
+def as_model(obj: Any) -> Any:
+    """Return a model of another library as an `IntegerModel`, and any other object as it is."""
+    return convert(obj) if is_foreign(obj) else obj
+
+
+def for_any_model(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function, whose first argument is a model, take one of any library."""
+    name = function.__code__.co_varnames[0]
+
+    @wraps(function)
+    def converting(*arguments: Any, **named: Any) -> Any:
+        if arguments:
+            arguments = (as_model(arguments[0]), *arguments[1:])
+        elif name in named:
+            named = {**named, name: as_model(named[name])}
+        return function(*arguments, **named)
+
+    return converting

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.errors import ConvertError, FormatError
+from tinykernel.conversion.checks import check_fields
 from tinykernel.conversion.ensemble import Ensemble, ForeignTree
 
 KINDS = ("TreeEnsembleClassifier", "TreeEnsembleRegressor")
@@ -14,13 +15,9 @@ _BELOW = {"BRANCH_LEQ": np.less_equal, "BRANCH_LT": np.less}
 #: Of labels and shares. Identity, Reshape and a Cast to float32 change no value.
 _BEHIND = ("ZipMap", "Cast", "Normalizer")
 #: Attributes that are read; `nodes_hitrates` are counts of rows.
-_READ = {"aggregate_function", "base_values", "classlabels_int64s", "classlabels_strings"}
-_READ |= {
-    "n_targets",
-    "name",
-    "post_transform",
-    "nodes_hitrates",
-    "nodes_missing_value_tracks_true",
+_READ = {
+    *("aggregate_function", "base_values", "classlabels_int64s", "classlabels_strings", "name"),
+    *("n_targets", "post_transform", "nodes_hitrates", "nodes_missing_value_tracks_true"),
 }
 _OF_NODES = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
 _OF_LEAVES = ("treeids", "nodeids", "ids", "weights")
@@ -54,9 +51,7 @@ def _options_of_trees(onnx: Any, graph: Any, entry: str) -> dict[str, Any]:
         )
     if any(name.endswith("_as_tensor") for name in ensembles[0]):
         raise ConvertError("convert: trees of ONNX in float64 are not supported; write float32")
-    unknown = sorted(set(ensembles[0]) - _READ)
-    if unknown:
-        raise ConvertError(f"convert: trees of ONNX with {unknown[0][:40]} are not supported")
+    check_fields("an ensemble of ONNX", ensembles[0], _READ)
     return ensembles[0]
 
 

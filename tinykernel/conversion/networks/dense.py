@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError, DataError
 from tinykernel.conversion.networks.maps import maps_of
-from tinykernel.conversion.networks.signal import Signal
-from tinykernel.conversion.networks.windows import Affine, Shape, Step, lowered
+from tinykernel.conversion.networks.windows import Affine, Shape, Signal, Step, lowered
 from tinykernel.model.answers import LARGEST_SHIFT, Labels, Values, numbered_values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.dense.spec import Dense

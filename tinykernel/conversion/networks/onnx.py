@@ -1,7 +1,5 @@
 """ONNX files: networks of one chain of Conv, Gemm, Relu, pooling and the like, or trees."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -11,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.base.errors import ConvertError, FormatError, TinykernelError
+from tinykernel.base.errors import ConvertError, FormatError
+from tinykernel.conversion.checks import intact
 from tinykernel.conversion.networks.sequence import FloatNetwork, numbers_of
 from tinykernel.conversion.onnxtrees import KINDS, TreeFile
 
@@ -23,17 +22,10 @@ _FLOATS = ("FLOAT", "DOUBLE", "FLOAT16")
 _SUMS = ("Gemm", "MatMul", "BatchNormalization", "Add", "Sub", "Mul", "Div")
 _QUANTIZED = ("quant", "qlinear", "qgemm", "integer")  # parts of names of operators
 #: Attributes that change no answer here.
-_IDLE: tuple[str, ...] = (
-    "name",
-    "seed",
-    "saturate",
-    "round_mode",
-    "momentum",
-    "storage_order",
-    "ratio",
-    "is_test",
+_IDLE = (
+    *("name", "seed", "saturate", "round_mode", "momentum", "storage_order", "ratio", "is_test"),
+    *("classlabels_strings", "classlabels_int64s", "count_include_pad", "keepdims"),
 )
-_IDLE += ("classlabels_strings", "classlabels_int64s", "count_include_pad", "keepdims")
 #: By operator, attributes that are read; None reads all.
 _READ: dict[str, tuple[str, ...]] = {
     "Conv": ("group", "pads", "strides", "kernel_shape", "auto_pad", "dilations"),
@@ -117,7 +109,7 @@ def of_onnx(path: Path) -> FloatNetwork | TreeFile:
     except Exception as error:  # of protobuf
         line = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         raise FormatError(f"{path}: onnx cannot read it: {line}") from None
-    with _readable(f"{path}: the file"):
+    with intact(f"{path}: the file", Exception):
         return _network_of(onnx, model, path)
 
 
@@ -142,23 +134,9 @@ def _network_of(onnx: Any, model: Any, path: Path) -> FloatNetwork | TreeFile:
     return FloatNetwork(partial(_read, reading), sizes or None, reading.answers)
 
 
-@contextmanager
-def _readable(place: str) -> Iterator[None]:
-    """Refuse what numpy or onnx cannot make of a damaged file."""
-    try:
-        with np.errstate(all="ignore"):
-            yield
-    except TinykernelError:
-        raise
-    except Exception as error:  # of numpy and onnx, many
-        raise FormatError(
-            f"{place} is damaged ({type(error).__name__}); write the file again"
-        ) from None
-
-
 def _read(reading: _Reading, network: FloatNetwork) -> None:
     """Add the nodes of a graph, the first of which reads the input."""
-    with _readable("convert: the network"):
+    with intact("convert: the network", Exception):
         _read_nodes(reading, network)
 
 
@@ -166,12 +144,12 @@ def _read_nodes(reading: _Reading, network: FloatNetwork) -> None:
     """Add nodes, and check the outputs."""
     graph = reading.model.graph
     reading.last, reading.earlier = reading.entry, {reading.entry}
-    with _readable("convert: a weight of the file"):
+    with intact("convert: a weight of the file", Exception):
         to_array = import_module("onnx.numpy_helper").to_array
         reading.numbers = {item.name: to_array(item) for item in graph.initializer}
     for number, node in enumerate(graph.node):
         place = f"node {repr(node.name) if node.name else number} ({node.op_type})"
-        with _readable(f"convert: {place}"):
+        with intact(f"convert: {place}", Exception):
             _read_node(reading, network, node, place)
             if not network.end:
                 reading.n_nodes = number + 1

@@ -8,8 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.conversion.networks.signal import Signal, rounded
-from tinykernel.conversion.networks.windows import Shape, Step, Window
+from tinykernel.conversion.networks.windows import Shape, Signal, Step, Window, rounded
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.layers import MIXED, POINT, SINGLE, Layer
 from tinykernel.pieces.piece import Stage

@@ -160,9 +160,8 @@ def convert_command(
     """
     args.check_output_file(output, args.MODEL_SUFFIXES, inputs=[model])
     from tinykernel.conversion import boosters
-    from tinykernel.conversion.files import input_names, read_model
+    from tinykernel.conversion.files import SavedBooster, input_names, read_model
     from tinykernel.conversion.models import change_of, convert
-    from tinykernel.conversion.savedboosters import SavedBooster
     from tinykernel.data.load import load_inputs
     from tinykernel.model.file import save
 
