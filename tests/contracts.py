@@ -20,9 +20,10 @@ from tests.firmware.image import with_extremes
 from tinykernel import load, report, save
 from tinykernel.base import progress
 from tinykernel.base.errors import TinykernelError
+from tinykernel.base.windows import as_rows
 from tinykernel.compile.plan import pack
 from tinykernel.model.integer import IntegerModel
-from tinykernel.pieces.beside.spec import Beside, as_rows
+from tinykernel.pieces.beside.spec import Beside
 from tinykernel.pieces.catalogue import STAGES
 from tinykernel.pieces.readouts import PARTS
 
