@@ -9,7 +9,7 @@ import pytest
 
 import tinykernel
 from tests.refusals import refused
-from tinykernel.base.errors import ConvertError, DataError, FormatError
+from tinykernel.base.errors import ConvertError, DataError, FormatError, ShapeError
 from tinykernel.conversion.catboost import SavedModel
 from tinykernel.conversion.ensemble import redirected
 from tinykernel.conversion.models import change_of, convert
@@ -262,6 +262,41 @@ def test_catboost_from_a_pickle_or_a_file(fresh, tmp_path):
     refused(ConvertError, convert, fresh("CatBoostClassifier"), match="is not fitted")
     other = fresh("CatBoostClassifier", grow_policy="Lossguide").fit(X, LABELS[2])
     refused(ConvertError, convert, other, match="grow_policy='SymmetricTree'")
+
+
+@pytest.mark.parametrize("name", ["LGBMClassifier", "XGBClassifier"])
+def test_frames_of_text_that_are_no_categories_are_coded(name, fresh):
+    """The libraries refuse these, and LightGBM replaces blanks in names."""
+    frame = frame_of("text").rename(columns={"mode": "my mode"})
+    options = {"enable_categorical": True} if name[0] == "X" else {}
+    model = fresh(name, **options).fit(frame, OF_CODES)
+    converted = convert(model, frame.astype({"my mode": object}))
+    assert converted.feature_names == ("v", "my mode", "w")
+    assert np.array_equal(converted.predict(frame), model.predict(frame))
+
+
+@pytest.mark.filterwarnings("ignore:.*NaN is taken for the missing value")
+@pytest.mark.parametrize("name", ["CatBoostClassifier", "XGBClassifier"])
+def test_frames_with_another_order_of_columns_are_refused(name, fresh, tmp_path):
+    """CatBoost takes columns by their names, and XGBoost refuses another order."""
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    other, model = frame[list("bacd")], fresh(name).fit(frame, LABELS[2])
+    of_json = {"format": "json"} if name[0] == "C" else {}
+    model.save_model(str(tmp_path / "model.json"), **of_json)
+    for each in (getattr(model, "get_booster", lambda: model)(), tmp_path / "model.json"):
+        refused(DataError, convert, each, other, match="in another order")
+        refused(ShapeError, convert(each).predict, other, match="in another order")
+
+
+def test_an_original_that_refuses_rows_is_one_line(fresh):
+    """Errors of a library may be of any class, and have no text."""
+    model = fresh("LGBMClassifier").fit(X, LABELS[2])
+
+    def refuse(_):
+        raise RuntimeError
+
+    model.predict = refuse
+    refused(DataError, convert, model, X, match="refuses X: RuntimeError")
 
 
 def test_another_label_is_refused_with_its_reason(fresh):

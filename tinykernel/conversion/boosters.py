@@ -116,18 +116,22 @@ def coding_of(model: Any) -> Coding | None:
 
 def answers_of(model: Any, X: Any, rows: NDArray[Any]) -> NDArray[Any]:
     """Return what a model predicts of X, whose raw rows have numbers for text."""
-    is_wrapper = hasattr(model, "get_params")
-    if hasattr(X, "columns") and not isinstance(model, SavedBooster):
+    is_wrapper, tables = hasattr(model, "get_params"), _checked(model, _tables)
+    if hasattr(X, "columns") and _has_categories(X, tables) and not isinstance(model, SavedBooster):
         if is_wrapper or _is_light(model):
             return np.asarray(model.predict(X))
         from xgboost import DMatrix
 
         return np.asarray(model.predict(DMatrix(X, enable_categorical=True)))
-    tables = _checked(model, _tables)
     codes = tables.codes(rows) if tables.columns else rows
     if isinstance(model, SavedBooster) or is_wrapper:
         return np.asarray(model.predict(codes))
     return np.asarray(dumps.answers_of(model, codes))
+
+
+def _has_categories(frame: Any, tables: Tables) -> bool:
+    """Whether columns of text are categories of pandas, as the libraries take them."""
+    return all(str(list(frame.dtypes)[column]) == "category" for column in tables.texts)
 
 
 def labels_of(raw: NDArray[Any], converted: IntegerModel) -> NDArray[Any]:
@@ -167,8 +171,9 @@ def _dump(model: Any) -> dict[str, Any]:
 
 
 def _names(model: Any) -> list[str]:
-    dump = _dump(model)
-    return list(dump.get("feature_names") or ())
+    """Return the names of the columns; LightGBM replaces blanks in those of a Booster."""
+    names = getattr(model, "feature_names_in_", None)
+    return list(_dump(model).get("feature_names") or ()) if names is None else list(names)
 
 
 def _known(name: str, content: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.errors import ConvertError
-from tinykernel.conversion.checks import check_fields, damaged, intact
+from tinykernel.conversion.checks import check_fields, damaged, first_line, intact
 from tinykernel.conversion.ensemble import Ensemble, ForeignTree
 
 _CLASSES = ("Logloss", "CrossEntropy", "Focal", "MultiClass", "MultiClassOneVsAll")
@@ -51,6 +51,8 @@ class SavedModel:
         self.columns = features["float_features"]
         every = [*self.columns, *features.get("categorical_features", ())]
         self.n_features_in_ = 1 + max(int(column["flat_feature_index"]) for column in every)
+        every.sort(key=lambda column: int(column["flat_feature_index"]))
+        self.feature_names = tuple(str(column.get("feature_id", "")) for column in every)
         scale, bias = content["scale_and_bias"]
         self.scale, self.bias = float(scale), np.array(bias, dtype=np.float64)
         for tree in self.trees:
@@ -132,8 +134,8 @@ def _saved(model: Any) -> SavedModel:
         try:
             model.save_model(str(file), format="json")
         except Exception as error:  # a CatBoostError is no more than an Exception
-            line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-            raise ConvertError(f"convert: CatBoost could not write its trees: {line}") from None
+            reason = first_line(error)
+            raise ConvertError(f"convert: CatBoost could not write its trees: {reason}") from None
         return SavedModel(file.read_bytes())
 
 

@@ -11,6 +11,11 @@ from tinykernel.base.errors import ConvertError, FormatError, TinykernelError
 _FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
+def first_line(error: Exception) -> str:
+    """Return the first line of what an error of a library says, or its type."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
 def damaged(what: str) -> FormatError:
     """Return the error of a damaged model."""
     return FormatError(f"{what} is damaged; save it again")

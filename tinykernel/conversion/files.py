@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import FileError, FormatError, ToolError
 from tinykernel.conversion import dumps
-from tinykernel.conversion.checks import intact
+from tinykernel.conversion.checks import first_line, intact
 
 #: Seconds of a processor; a busy machine may take six times as long.
 SECONDS = {"read": 15, "predict": 200}
@@ -146,13 +146,12 @@ def read_model(path: Path) -> Any:
         names = skops.get_untrusted_types(file=path)  # trees and losses, which are compiled
         return skops.load(path, trusted=[name for name in names if name.startswith("sklearn.")])
     except Exception as error:  # each library has errors of its own
-        line = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error)
-        raise FormatError(f"{path}: {library} cannot read it: {line}") from None
+        raise FormatError(f"{path}: {library} cannot read it: {first_line(error)}") from None
 
 
 def input_names(model: Any) -> tuple[str, ...]:
     """Return the names of the inputs of a fitted model; none if it has none."""
-    for attribute in ("feature_name", "feature_names", "feature_names_in_"):
+    for attribute in ("feature_name", "feature_names", "feature_names_in_", "feature_names_"):
         names = getattr(model, attribute, None)
         if names is not None:
             return tuple(map(str, names() if callable(names) else names))

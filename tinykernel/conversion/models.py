@@ -20,6 +20,7 @@ from tinykernel.base.errors import (
     warn,
 )
 from tinykernel.base.frames import coded_rows, is_frame
+from tinykernel.conversion.checks import first_line
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.files import input_names, read_model
 from tinykernel.conversion.trees import integer_model
@@ -149,12 +150,13 @@ def convert(
         warn(note)
     if task is not None and not hasattr(model, "ready"):
         raise OptionError("task: only of networks; other models say what they predict")
-    names = getattr(model, "feature_names_in_", None)
-    of_frame = getattr(X, "columns", None)
-    problem = "" if names is None or of_frame is None else columns_problem([*of_frame], [*names])
-    if problem:
-        raise DataError(f"convert: the columns of X {problem}")
     coding = module.coding_of(last) if hasattr(module, "coding_of") and not steps else None
+    names = _names_of(model, last, coding)
+    if names is not None and is_frame(X):
+        of_frame = [*map(str, getattr(X, "columns", ()))]
+        names, coding = _with_blanks(names, coding, of_frame)
+        if problem := columns_problem(of_frame, [*names]):
+            raise DataError(f"convert: the columns of X {problem}")
     columns = ModelColumns.of(steps, last, None if X is None else _rows(model, X, coding))
     if len(getattr(last, "classes_", "01")) == 1:
         raise ConvertError("convert: the model knows one class, so all answers are the same")
@@ -167,9 +169,8 @@ def convert(
                 "convert: a budget needs X (--data), rows that show what each step costs"
             )
         converted = _within(module, model, last, columns, budget, target, X)
-    names = input_names(last) if names is None and coding is not None else names
     if names is not None:
-        converted = replace(converted, feature_names=tuple(map(str, names)), coding=coding)
+        converted = replace(converted, feature_names=names, coding=coding)
     if X is not None and budget is None and hasattr(module, "ensemble_of"):
         refuse_difference(*_both(model, converted, X), converted)
     elif X is not None:
@@ -180,6 +181,31 @@ def convert(
                 f"above {change.share:.3g}, or train with tinykernel"
             )
     return converted
+
+
+def _names_of(model: Any, last: Any, coding: Coding | None) -> tuple[str, ...] | None:
+    """Return the names by which the original takes the columns of frames; None if by place."""
+    if getattr(model, "feature_names_in_", None) is not None:
+        return tuple(map(str, model.feature_names_in_))
+    by_place = "lightgbm" in (_library(last), getattr(last, "library", ""))
+    if model is not last or (by_place and coding is None):
+        return None
+    names = input_names(last)  # CatBoost numbers those without a name
+    return names if any(name and not name.isdecimal() for name in names) else None
+
+
+def _with_blanks(
+    names: tuple[str, ...], coding: Coding | None, of_frame: list[str]
+) -> tuple[tuple[str, ...], Coding | None]:
+    """Return names and a coding with the blanks of a frame, in whose place LightGBM has "_"."""
+    blanks = {name.replace(" ", "_"): name for name in of_frame} | {n: n for n in of_frame}
+    if coding is not None:
+        texts, gaps = (
+            {blanks.get(name, name): value for name, value in part.items()}
+            for part in (coding.texts, coding.gaps)
+        )
+        coding = Coding(texts, gaps)  # type: ignore[arg-type]
+    return tuple(blanks.get(name, name) for name in names), coding
 
 
 def _converted(
@@ -252,17 +278,20 @@ def _answers(model: Any, X: ArrayLike, converted: IntegerModel) -> NDArray[Any]:
     names = getattr(model, "feature_names_in_", None)
     if names is not None and hasattr(model, "named_steps") and not hasattr(X, "columns"):
         X = import_module("pandas").DataFrame(np.asarray(X), columns=names)
-    module = _reader_of(_taken_apart(model)[1])
-    if hasattr(module, "answers_of") and not hasattr(model, "named_steps"):
-        answers = module.answers_of(model, X, _rows(model, X, converted.coding))
-        if type(model).__name__.endswith("Booster"):
-            answers = module.labels_of(answers, converted)
-    else:
-        try:
+    module, is_step = _reader_of(_taken_apart(model)[1]), hasattr(model, "named_steps")
+    rows = _rows(model, X, converted.coding)
+    try:
+        if hasattr(module, "answers_of") and not is_step:
+            answers = module.answers_of(model, X, rows)
+        else:
             answers = np.asarray(model.predict(X))
-        except ValueError as error:
-            reason = str(error).strip().splitlines()[0]
-            raise DataError(f"convert: the {type(model).__name__} refuses X: {reason}") from None
+    except TinykernelError:
+        raise
+    except Exception as error:  # each library has errors of its own
+        reason = first_line(error)
+        raise DataError(f"convert: the {type(model).__name__} refuses X: {reason}") from None
+    if type(model).__name__.endswith("Booster"):
+        answers = module.labels_of(answers, converted)
     return np.asarray(answers[:, 0] if answers.shape[1:] == (1,) else answers)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError, FormatError
-from tinykernel.conversion.checks import intact
+from tinykernel.conversion.checks import first_line, intact
 from tinykernel.conversion.networks.sequence import FloatNetwork, numbers_of
 from tinykernel.conversion.onnxtrees import KINDS, TreeFile
 
@@ -107,8 +107,7 @@ def of_onnx(path: Path) -> FloatNetwork | TreeFile:
     try:
         model = onnx.load(str(path))
     except Exception as error:  # of protobuf
-        line = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise FormatError(f"{path}: onnx cannot read it: {line}") from None
+        raise FormatError(f"{path}: onnx cannot read it: {first_line(error)}") from None
     with intact(f"{path}: the file", Exception):
         return _network_of(onnx, model, path)
 

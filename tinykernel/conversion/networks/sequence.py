@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.errors import ConvertError, DataError, OptionError, ShapeError
+from tinykernel.conversion.checks import first_line
 from tinykernel.conversion.columns import lacking_rows
 from tinykernel.conversion.networks.windows import Shape, Step, Window
 
@@ -108,9 +109,8 @@ class FloatNetwork:
         try:
             answers = self._answers(rows)
         except Exception as error:  # each library has errors of its own
-            line = f"{type(error).__name__}: {error}".splitlines()[0][:200]
             raise ConvertError(
-                f"convert: the library cannot run the network on X: {line}"
+                f"convert: the library cannot run the network on X: {first_line(error)}"
             ) from None
         if answers is None:
             return
