@@ -24,8 +24,7 @@ from tinykernel.base.windows import as_rows
 from tinykernel.compile.plan import pack
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.beside.spec import Beside
-from tinykernel.pieces.catalogue import STAGES
-from tinykernel.pieces.readouts import PARTS
+from tinykernel.pieces.catalogue import PARTS, STAGES
 
 
 def pieces_of(model: IntegerModel) -> dict[str, Any]:
