@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tinykernel
-from tests.cli.tools import failed, json_of, succeeded
+from tests.cli.tools import json_of, run, succeeded
 from tests.refusals import refused
 from tests.torch_modules import conv, linear, module, sequential
 from tinykernel.base.errors import ShapeError
@@ -68,7 +68,9 @@ def test_rows_with_channels_first_are_turned(network):
     header = next((folder / "first").rglob("net.h")).read_text()
     assert ("row by row, channels last" in header) == (X.shape[1] > 1)
     np.savez(folder / "wrong.npz", X=X[:, :, 1:], y=expected)
-    assert "inputs" in failed("evaluate", folder / "net.tkm", folder / "wrong.npz")
+    refusal = run("evaluate", folder / "net.tkm", folder / "wrong.npz")
+    assert refusal.exit_code == 1
+    assert "inputs" in refusal.output
 
 
 def test_axes_of_one_length_are_refused():

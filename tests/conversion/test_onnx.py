@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cli.tools import failed, succeeded
+from tests.cli.tools import run, succeeded
 from tests.conversion.test_onnxtrees import attributes
 from tests.refusals import refused
 from tinykernel.base.errors import ConvertError, FormatError, TinykernelError
@@ -117,7 +117,12 @@ def test_what_is_read_is_what_the_reference_computes(change, tmp_path):
         change[1] = node("Identity", ["v"], ["n"])
     file = _file(change, tmp_path, opset=version)
     network = of_onnx(file).ready(X, "values")
-    expected = onnx.reference.ReferenceEvaluator(str(file)).run(None, {"x": X})[0]
+    model = onnx.load(file)
+    for each in model.graph.node:  # VALID is no padding, which the reference before 1.21 mistakes
+        others = [attribute for attribute in each.attribute if attribute.name != "auto_pad"]
+        del each.attribute[:]
+        each.attribute.extend(others)
+    expected = onnx.reference.ReferenceEvaluator(model).run(None, {"x": X})[0]
     np.testing.assert_allclose(network.predict(X), expected, rtol=1e-3, atol=1e-4)
 
 
@@ -139,7 +144,9 @@ def test_the_command_turns_rows_with_channels_last(tmp_path):
     for name in ("first", "last"):
         succeeded(*line, tmp_path / f"{name}.npz", "-o", tmp_path / f"{name}.tkm")
     assert (tmp_path / "first.tkm").read_bytes() == (tmp_path / "last.tkm").read_bytes()
-    assert "X is flat" in failed(*line, tmp_path / "flat.npz", "-o", tmp_path / "flat.tkm")
+    refusal = run(*line, tmp_path / "flat.npz", "-o", tmp_path / "flat.tkm")
+    assert refusal.exit_code == 1
+    assert "X is flat" in refusal.output
 
 
 def test_values_that_the_reference_does_not_compute_are_refused(tmp_path, monkeypatch):

@@ -94,6 +94,11 @@ class _Reading:
         model.CopyFrom(self.model)
         del model.graph.output[:], model.graph.node[self.n_nodes :]
         model.graph.output.add().name = self.last
+        for node in model.graph.node:
+            # VALID is no padding, which the reference before onnx 1.21 takes for another one.
+            others = [each for each in node.attribute if each.name != "auto_pad"]
+            del node.attribute[:]
+            node.attribute.extend(others)
         (entry,) = (item for item in model.graph.input if item.name == self.entry)
         dtype = self.onnx.helper.tensor_dtype_to_np_dtype(entry.type.tensor_type.elem_type)
         run = evaluator(model).run
