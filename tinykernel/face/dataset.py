@@ -27,7 +27,6 @@ from tinykernel.data.sources import Source
 from tinykernel.data.tables import Selection
 from tinykernel.face.arguments import misuse
 from tinykernel.face.settings import SETTINGS
-from tinykernel.pieces.frame.spec import Frame
 
 # Most inputs of rows with a shape, without --image-shape; a search takes minutes.
 _MOST_PLAIN = 8192
@@ -88,6 +87,8 @@ def _reading_of(options: Mapping[str, Any]) -> Reading:
 
 def _pictures_of(options: Mapping[str, Any], shape: tuple[int, ...] | None) -> PictureReading:
     """Return how pictures are read; refuse options without effect."""
+    from tinykernel.pieces.frame.spec import Frame  # takes a second
+
     _refuse(options, _NOT_OF_PICTURES, "not an option for pictures; leave it out")
     places = {name: options[name] for name in ("name", "label", "groups")}
     frame = options.get("frame")
