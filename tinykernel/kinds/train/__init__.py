@@ -1,0 +1,1 @@
+"""`train`: from rows and a budget to a model that fits it."""

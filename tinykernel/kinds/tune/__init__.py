@@ -1,0 +1,1 @@
+"""`tune`: many trainings, and the best of them."""
