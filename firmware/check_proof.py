@@ -137,7 +137,9 @@ class Source:
         self.streams = "stream_scratch" in self.memory
         source = re.fullmatch(FILE.replace("NAME", path.stem), code_of(path))
         need(source, f"{path} has lines that are in no exported C")
-        macros, tables, structs = (re.findall(p, source[0]) for p in (MACRO, TABLE, STRUCT))
+        # Before this header stands at most the radix of small code, which changes no value.
+        body = source[0].partition('#include "tk_config.h"')[2]
+        macros, tables, structs = (re.findall(p, body) for p in (MACRO, TABLE, STRUCT))
         keywords = re.findall(r"\b(?:TK_TABLE|static)\b", source[0])
         need(len(keywords) == 2 * len(tables + structs), "a table is no exported one")
         names = [name for name, _ in macros] + [name for _, name, *_ in (*tables, *structs)]

@@ -39,14 +39,7 @@ def checker(tmp_path_factory) -> Checker:
     return Checker(load_checker(), tmp_path_factory.mktemp("proof"))
 
 
-#: `check_proof.py` takes the C for one of other words; the proof itself is right.
-_NOT_PROVED = "table, packed weights, few values"
-_FAULT = pytest.mark.xfail(strict=True, raises=SystemExit, reason="the checker refuses its weights")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[_FAULT] * (name == _NOT_PROVED)) for name in EVERY]
-)
+@pytest.mark.parametrize("name", EVERY)
 def test_pieces_keep_their_contract(name, checker, tmp_path, capsys):
     """Ranges, copies, proof, memory and stream of every sample."""
     check_piece(EVERY[name](), checker, tmp_path)

@@ -10,6 +10,7 @@ from tests.firmware.test_decisions import deciding
 from tests.random_models import (
     EXACT,
     TABLES,
+    changed,
     exact_trees,
     make_model,
     one_class,
@@ -19,6 +20,7 @@ from tests.random_models import (
 )
 from tinykernel.model.answers import Values
 from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.components.spec import Components
 
 Maker = Callable[[], IntegerModel]
 
@@ -42,6 +44,11 @@ def calibrated(make: Maker, answer: str) -> IntegerModel:
     return replace(found, decision=decision)
 
 
+def small_code(model: IntegerModel) -> IntegerModel:
+    """Return the model with the transform that takes less flash."""
+    return changed(model, replace(model.find(Components), small_code=True))
+
+
 _ONE_OF_EACH: dict[str, Maker] = {
     "table": lambda: random_model(2, n_features=20, raw_dtype="float32"),
     "linear": LINEAR["4 bits, few inputs"],
@@ -57,6 +64,7 @@ EVERY: dict[str, Maker] = {
     },
     # Where no input varies, the checker of proofs once failed on rows that it did not have.
     "table, nothing varies": lambda: make_model(34, bits=8),
+    "table, small code": lambda: small_code(random_model(4)),
     **ALL,
     **{
         f"{kind}, calibrated: {answer}": lambda make=make, answer=answer: calibrated(make, answer)

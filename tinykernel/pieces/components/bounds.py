@@ -115,12 +115,24 @@ def witnessed(c, said):
     need(not said, "a witness of no stage")
 
 
+def weight_words(c, n_words):
+    """Return the words of weights of an output; five words counted together share eight."""
+    if c("PLANES") < 8:
+        return c("PLANES") * n_words.sum()
+    total = waiting = 0
+    for block, count in enumerate(n_words.tolist(), 1):
+        waiting += count
+        if waiting > c("BITS_FULL") or block == n_words.size:
+            total, waiting = total + 2 * (waiting - waiting // 5), 0
+    return total
+
+
 def scratch(c):
     """Return the words of a transform and of bits that wait; refuse too few of these."""
     size, n_blocks = c("BITS_WORDS"), c("BLOCKS")
     n_words = np.array([c.of_block("WORDS", block) for block in range(n_blocks)])
     stored = c.table["tk_weights"].size
-    need(n_words.sum() * c("PLANES") * c("OUTPUTS") == stored, "weights of other words")
+    need(weight_words(c, n_words) * c("OUTPUTS") == stored, "weights of other words")
     need(32 * n_words.max() <= 1 << c("LOG2_DIMENSION"), "a block of too many words")
     most = min(c("BITS_FULL") + n_words.max(), n_words.sum())
     need(not size or most <= size, "bits of too many blocks wait")
