@@ -81,7 +81,7 @@ FINGERPRINTS = {
     "converted": "0775e590e1301e7028954dee236863799b8ade088ed1a66a8fa6e3e35c8b8aad",
     "known": "036adffd06987711f20bcb5c31ca3a62c2d5ac75d38420e157bb99fb64123146",
     "events": "407605c7c714abc56bab1b44ab33748e5be6b88c3fa454820f556005ad43ab0b",
-    "prototypes": "5005785660fb5dc8ffd4ee53fb04e191f9eb14a0ca781c4db7054c590c5df52d",
+    "prototypes": "504871c49062e005da4186dfae84c6d111d121ad3c2a8474f82bdad69dc55ecc",
 }
 
 

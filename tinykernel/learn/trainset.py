@@ -201,14 +201,11 @@ def canonical_rows(
     >>> sorted(zip(*(array.ravel().tolist() for array in rows)))
     [(1, 0, 2.0), (2, 1, 1.0)]
     """
-    if X.dtype.kind == "f":
-        X = X + X.dtype.type(0)  # one zero: -0.0 + 0.0 is 0.0
-    X = np.ascontiguousarray(X)
     kind = codes
     if groups is not None:
         kind = codes + (codes.max(initial=0) + 1) * groups
-    order = np.lexsort((kind, _hash_rows(X.view(np.uint8).reshape(X.shape[0], -1))))
-    X, codes, sample_weight, kind = X[order], codes[order], sample_weight[order], kind[order]
+    X, order = canonical_order(X, kind)
+    codes, sample_weight, kind = codes[order], sample_weight[order], kind[order]
     groups = None if groups is None else groups[order]
     fresh = np.ones(X.shape[0], dtype=bool)
     fresh[1:] = (kind[1:] != kind[:-1]) | (X[1:] != X[:-1]).any(axis=1)
@@ -217,6 +214,17 @@ def canonical_rows(
     first = np.flatnonzero(fresh)
     groups = None if groups is None else groups[first]
     return X[first], codes[first], np.add.reduceat(sample_weight, first), groups
+
+
+def canonical_order(
+    X: NDArray[Any], kind: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return rows in the order of a hash, then of their kind, and where they were."""
+    if X.dtype.kind == "f":
+        X = X + X.dtype.type(0)  # one zero: -0.0 + 0.0 is 0.0
+    X = np.ascontiguousarray(X)
+    order = np.lexsort((kind, _hash_rows(X.view(np.uint8).reshape(X.shape[0], -1))))
+    return X[order], order
 
 
 def group_codes(groups: ArrayLike, used: NDArray[np.bool_]) -> NDArray[np.int64] | None:

@@ -19,7 +19,7 @@ from tinykernel.kinds.prototypes import CLASSES, PrototypesKind, novelty_of
 from tinykernel.kinds.selection import select
 from tinykernel.learn.novelty import Alarms, alarms
 from tinykernel.learn.options import TrainerOptions
-from tinykernel.learn.trainset import TrainSet, group_codes
+from tinykernel.learn.trainset import TrainSet, canonical_order, group_codes
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.scale import raw_dtype_of, to_raw
 from tinykernel.pieces.prototypes.spec import LARGEST_MARGIN_LINE, Prototypes
@@ -175,7 +175,9 @@ class NoveltyDetector(OutlierMixin, MachineEstimator):
         options = NoveltyOptions(random_state=seed, **{name: getattr(self, name) for name in names})
         limits = limits_on(self.budget, self.target, is_sized=True)
         X, shape = self._shaped(uncoded(X), options)
-        rows = self._numeric(X, ensure_min_samples=2)
+        rows = self._numeric(X)
+        if len(rows) < 2:
+            raise RowsError("X: 1 sample; give at least two normal rows")
         raw_dtype = raw_dtype_of(rows.dtype)
         raw = to_raw(rows, raw_dtype)
         everyone = np.ones(len(raw), dtype=bool)
@@ -183,6 +185,8 @@ class NoveltyDetector(OutlierMixin, MachineEstimator):
         codes = None if units is None else group_codes(units, everyone)
         if units is not None and codes is None:
             raise RowsError("groups: all rows are in one group; give at least two groups")
+        raw, order = canonical_order(raw, np.zeros(len(raw), np.int64) if codes is None else codes)
+        units, codes = (each if each is None else each[order] for each in (units, codes))
         out = _held_out(len(raw), codes, self.calibration_size, rng)
         inside = None if codes is None else group_codes(codes[~out], everyone[~out])
         if codes is not None and inside is None:  # of one group nothing can be held out
