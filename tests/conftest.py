@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import shutil
 import sys
 from collections import Counter
@@ -302,3 +303,21 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if lines:
         terminalreporter.section("left out")
         terminalreporter.write_line("\n".join(lines))
+
+
+@pytest.fixture
+def page(request, tmp_path_factory):
+    """Compare all refusals of a test with its lines of the page in `said` that is named as its file.
+
+    ``TINYKERNEL_PAGES=write`` writes them anew: check the diff.
+    """
+    from tests.refusals import SAID, sections, write_section
+
+    SAID.clear()
+    yield
+    place = f"{tmp_path_factory.getbasetemp()}/[^/ :]*/?"
+    said = list(dict.fromkeys(re.sub(place, "", line) for line in SAID))
+    file = request.path.parent / "said" / f"{request.path.stem.removeprefix('test_')}.txt"
+    if said and os.environ.get("TINYKERNEL_PAGES") == "write":
+        write_section(file, request.node.name, said)
+    assert said == sections(file).get(request.node.name, [])
