@@ -12,9 +12,9 @@ from sklearn.datasets import load_digits
 
 from tinykernel import Classifier, train
 from tinykernel.base.errors import TinykernelError
-from tinykernel.kinds.components import ComponentsKind
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.selection import select
+from tinykernel.learn.components.kind import ComponentsKind
 from tinykernel.learn.effort import Effort
 from tinykernel.learn.loop import Schedule
 from tinykernel.papers.classifier import PaperClassifier

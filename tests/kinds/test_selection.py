@@ -16,12 +16,12 @@ from tinykernel.kinds.kind import Kind, RaceTrial, Spec
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.selection import select
-from tinykernel.kinds.trees import TreesKind, TreesSpec, single_tree
 from tinykernel.learn.announcement import TABLES, Announcement
 from tinykernel.learn.choice import Candidate
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.trainset import prepare
 from tinykernel.learn.trees.forest import TreeOptions
+from tinykernel.learn.trees.kind import TreesKind, TreesSpec, single_tree
 from tinykernel.learn.trees.search import TreeTrial
 from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.linear.spec import Linear

@@ -6,14 +6,14 @@ from sklearn.datasets import load_digits
 
 from tests.training.signals.test_training import chirps
 from tinykernel.kinds.catalogue import KINDS
-from tinykernel.kinds.components import ComponentsKind
-from tinykernel.kinds.kernels import KernelsKind
-from tinykernel.kinds.linear import LinearKind, LinearSpec
-from tinykernel.kinds.perceptron import PerceptronKind
 from tinykernel.kinds.problem import Problem
-from tinykernel.kinds.separable import SeparableKind
 from tinykernel.kinds.sizing import sized, usage
+from tinykernel.learn.components.kind import ComponentsKind
+from tinykernel.learn.convolutions.kind import SeparableKind
+from tinykernel.learn.linear.kind import LinearKind, LinearSpec
 from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.perceptron.kind import PerceptronKind
+from tinykernel.learn.signals.kind import KernelsKind
 from tinykernel.learn.trainset import prepare
 from tinykernel.pieces.separable.spec import Separable
 from tinykernel.run.limits import parse_limits

@@ -1,14 +1,16 @@
-"""All kinds of models, by what they announce; `select` chooses one of them for a `Problem`."""
+"""All kinds of models, found in the folders of `learn`; `select` chooses one for a `Problem`."""
 
 from importlib import import_module
 
 from tinykernel.kinds.kind import AnyKind
-from tinykernel.learn import options as announced
-from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.options import ROOMS, TrainerOptions
 
-#: Each is the `KIND` of the module of its name.
+#: Those of each ``kind.py``, in the order of their announcements.
 KINDS: tuple[AnyKind, ...] = tuple(
-    import_module(f"{__package__}.{about.name}").KIND for about in announced.KINDS
+    sorted(
+        (kind for room in ROOMS for kind in import_module(f"tinykernel.learn.{room}.kind").KINDS),
+        key=lambda kind: kind.about.rank,
+    )
 )
 
 

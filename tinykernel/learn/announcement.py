@@ -42,9 +42,11 @@ INPUTS = (TABLES, SIGNALS, IMAGES)
 class Announcement:
     """What a kind of model is called, takes and reads."""
 
-    name: str  # as in the option `model`, and of its module in `tinykernel.kinds`.
+    name: str  # as in the option `model`.
     title: str
     inputs: tuple[Inputs, ...]
+    #: Its place among all kinds: that of the least rank is taken where nothing is compared.
+    rank: int = 9
     #: The option with the number that a budget decides; "" if there is none.
     size: str = ""
     #: Options that it reads, beside its size, those of its inputs and those of all kinds.

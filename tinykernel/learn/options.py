@@ -9,7 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from numbers import Real
+from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tinykernel.base import checks
@@ -26,20 +29,29 @@ from tinykernel.base.errors import OptionError, ShapeError
 from tinykernel.base.options import declared, option, options_of
 from tinykernel.base.reading import loss as read_loss
 from tinykernel.learn.announcement import HINTED, IMAGES, INPUTS, SIGNALS, Announcement, Inputs
-from tinykernel.learn.components.options import COMPONENTS, ComponentsOptions
-from tinykernel.learn.convolutions.options import CHAINS, SEPARABLE, ConvolutionsOptions
+from tinykernel.learn.components.options import ComponentsOptions
+from tinykernel.learn.convolutions.options import SEPARABLE
 from tinykernel.learn.effort import check_effort
 from tinykernel.learn.linear.options import LINEAR
-from tinykernel.learn.perceptron.options import PERCEPTRON, PerceptronOptions
-from tinykernel.learn.signals.options import KERNELS, SignalsOptions
-from tinykernel.learn.trees.options import TREES
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from tinykernel.learn.convolutions.options import ConvolutionsOptions
+    from tinykernel.learn.perceptron.options import PerceptronOptions
+    from tinykernel.learn.signals.options import SignalsOptions
+
+#: The folders of kinds, which are found by listing this one.
+ROOMS = tuple(sorted(path.parent.name for path in Path(__file__).parent.glob("*/options.py")))
+_NAMES = [vars(import_module(f"{__package__}.{room}.options")) for room in ROOMS]
 #: All kinds of models of labels and values; the first that applies is taken where nothing is
-#: compared. A new one stands here, its options among the bases of `Parameters`.
-KINDS = (COMPONENTS, LINEAR, TREES, PERCEPTRON, KERNELS, CHAINS, SEPARABLE)
+#: compared.
+KINDS = tuple(
+    sorted(
+        (each for names in _NAMES for each in names.values() if isinstance(each, Announcement)),
+        key=attrgetter("rank"),
+    )
+)
 #: The options that fix the size of a model.
 SIZE_OPTIONS = tuple(dict.fromkeys(kind.size for kind in KINDS if kind.size))
 _BITS_ON_COUNTS = 4  # of the weights of a linear part.
@@ -113,8 +125,24 @@ def _titles(inputs: Inputs) -> str:
     return f"{inputs.name.capitalize()}: {'; '.join(titles)}"
 
 
+if TYPE_CHECKING:
+
+    class _OptionsOfKinds(ConvolutionsOptions, SignalsOptions, PerceptronOptions): ...
+
+else:
+    # A class of options stands behind its announcements; those of later kinds come first.
+    _RANKS = {
+        each: max(kind.rank for kind in names.values() if isinstance(kind, Announcement))
+        for names in _NAMES
+        for each in names.values()
+        if isinstance(each, type) and each.__module__ == names["__name__"]
+    }
+    _BASES = sorted(_RANKS.keys() - {ComponentsOptions}, key=_RANKS.__getitem__, reverse=True)
+    _OptionsOfKinds = type("_OptionsOfKinds", tuple(_BASES), {})
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class Parameters(ConvolutionsOptions, SignalsOptions, PerceptronOptions, MachineParameters):
+class Parameters(_OptionsOfKinds, MachineParameters):
     """The options of all kinds of models."""
 
     model: str = option(

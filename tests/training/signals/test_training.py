@@ -12,13 +12,13 @@ from tests.refusals import refused
 from tinykernel import Classifier
 from tinykernel.base import progress
 from tinykernel.base.errors import OptionError
-from tinykernel.kinds.kernels import KernelsKind, KernelsSpec
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear.training import TrainingRows
 from tinykernel.learn.loss import targets_of
 from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.signals.kind import KernelsKind, KernelsSpec
 from tinykernel.learn.signals.pool import SignalPlan, SignalPool
 from tinykernel.learn.signals.spectrum import spectrum_of
 from tinykernel.learn.trainset import prepare

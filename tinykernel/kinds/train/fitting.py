@@ -24,7 +24,7 @@ from tinykernel.kinds.selection import select
 from tinykernel.kinds.sizing import Usage, usage
 from tinykernel.kinds.train.drawn import train_drawn
 from tinykernel.kinds.train.teaching import soft_labels
-from tinykernel.kinds.trees import single_tree
+from tinykernel.learn.trees.kind import single_tree
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
 from tinykernel.run.capacity import decisive_report, limits_on

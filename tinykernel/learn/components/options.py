@@ -13,6 +13,7 @@ COMPONENTS = Announcement(
     "components",
     "binary components, perhaps with a linear part",
     (TABLES,),
+    rank=0,
     size="n_components",
     options=("layout", "sigma", "code", "epochs"),
     hint="only for components; leave it out",

@@ -2,4 +2,4 @@
 
 from tinykernel.learn.announcement import TABLES, Announcement
 
-LINEAR = Announcement("linear", "a linear part alone", (TABLES,), options=("epochs",))
+LINEAR = Announcement("linear", "a linear part alone", (TABLES,), 1, options=("epochs",))

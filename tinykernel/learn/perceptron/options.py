@@ -13,6 +13,7 @@ PERCEPTRON = Announcement(
     "perceptron",
     "hidden layers",
     (TABLES,),
+    rank=3,
     size="n_units",
     options=("epochs",),
     hint="only for perceptrons; leave it out",

@@ -14,6 +14,7 @@ KERNELS = Announcement(
     "kernels",
     "counts of kernels, and a linear part on these",
     (SIGNALS,),
+    rank=4,
     size="n_kernels",
     options=("cells",),
     options_of_values=("epochs",),

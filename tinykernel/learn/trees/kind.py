@@ -148,7 +148,7 @@ class TreesKind(Kind[TreesSpec]):
         return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}]))
 
 
-KIND = TreesKind()
+KINDS = (TreesKind(),)
 
 
 def single_tree(

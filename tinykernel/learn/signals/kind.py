@@ -153,7 +153,7 @@ class KernelsKind(Kind[KernelsSpec]):
         return _fitted(spec, problem)
 
 
-KIND = KernelsKind()
+KINDS = (KernelsKind(),)
 
 
 def _fitted(spec: KernelsSpec, problem: Problem, *, untrained: bool = False) -> TrainingResult:

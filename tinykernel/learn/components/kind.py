@@ -206,7 +206,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
         return recipe if problem.is_quick else replace(recipe, noise=spec.noise)
 
 
-KIND = ComponentsKind()
+KINDS = (ComponentsKind(),)
 
 
 def _prepared(problem: Problem) -> Prepared:

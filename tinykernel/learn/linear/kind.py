@@ -170,7 +170,7 @@ class LinearKind(Kind[LinearSpec]):
         return TrainingResult(_model(spec, problem, scaler, stored), recipe, history)
 
 
-KIND = LinearKind()
+KINDS = (LinearKind(),)
 
 
 def _recipe(bits: int, problem: Problem) -> LinearRecipe:

@@ -182,4 +182,4 @@ def _model(learner: PerceptronLearner, stage: Levels, problem: Problem) -> Integ
     return chained_model(chain, grid, data.meaning, learner.stored())
 
 
-KIND = PerceptronKind()
+KINDS = (PerceptronKind(),)
