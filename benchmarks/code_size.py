@@ -44,7 +44,7 @@ from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.scale.spec import Scale
 from tinykernel.run.estimate import SAME, SIZES, code_properties
 from tinykernel.run.footprint import measure_footprint
-from tinykernel.run.toolchains import find_toolchain
+from tinykernel.run.program import find_toolchain
 
 RAW = ("float32", "float32", "uint8", "int8", "uint16", "int16", "int32")
 #: Ridge penalty, in squared bytes of one property.

@@ -30,7 +30,7 @@ from tinykernel.judge.figures import accuracy_interval
 from tinykernel.learn.confidence import calibration_error
 from tinykernel.model.answers import margins, softmax
 from tinykernel.run.footprint import measure_footprint
-from tinykernel.run.toolchains import find_toolchain
+from tinykernel.run.program import find_toolchain
 
 TARGETS = ("cortex-m0", "cortex-m4", "esp32c3")
 WISHES: dict[str, tuple[dict[str, Any], ...]] = {

@@ -27,7 +27,7 @@ from tinykernel.data.labels import Span
 from tinykernel.data.reading import Recording
 from tinykernel.judge.event_rules import choose_events, judged
 from tinykernel.judge.events import evaluate_events, streams_of
-from tinykernel.run.toolchains import find_toolchain
+from tinykernel.run.program import find_toolchain
 
 BACKGROUND = ("silence", "unknown")
 RATES_PROMISED = (1.0, 0.2)

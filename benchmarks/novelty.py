@@ -31,7 +31,7 @@ from tinykernel.learn.novelty import fit_novelty, fit_prototypes
 from tinykernel.model.answers import margins
 from tinykernel.pieces.prototypes.spec import distances
 from tinykernel.run.footprint import measure_footprint
-from tinykernel.run.toolchains import find_toolchain
+from tinykernel.run.program import find_toolchain
 
 TARGETS = ("cortex-m0", "cortex-m4", "esp32c3")
 FALSE_ALARMS = 0.02

@@ -22,7 +22,7 @@ from tinykernel.compile.targets import find_target
 from tinykernel.kinds.estimators.oneclass import NoveltyDetector, calibrate_one_class
 from tinykernel.pieces.prototypes.spec import Prototypes
 from tinykernel.run.footprint import measure_footprint
-from tinykernel.run.toolchains import find_toolchain
+from tinykernel.run.program import find_toolchain
 
 _DETECTORS = ("IsolationForest", "OneClassSVM", "Mahalanobis")
 

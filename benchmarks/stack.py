@@ -33,8 +33,7 @@ from tinykernel.compile.targets import find_target
 from tinykernel.model.answers import Decision, Values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.run.footprint import stack_bounds
-from tinykernel.run.program import Platform, build, find_platforms, write_sources
-from tinykernel.run.toolchains import find_toolchain
+from tinykernel.run.program import Platform, build, find_platforms, find_toolchain, write_sources
 
 CORES = ("cortex-m0plus", "cortex-m4", "esp32c3", "esp8266")
 #: Columns of the table, with their levels; zig takes -Og for -O0.

@@ -178,7 +178,7 @@ def require_platforms(tool_missing: Callable[[str, str], None]) -> Callable[[str
 @pytest.fixture(scope="session")
 def require_toolchain(tool_missing: Callable[[str, str], None]) -> Callable[..., Any]:
     """Return a function that finds a compiler for a target, of one make if named, or skips."""
-    from tinykernel.run.toolchains import find_toolchain
+    from tinykernel.run.program import find_toolchain
 
     def require(target: str, kind: str | None = None) -> Any:
         chain = find_toolchain(target, kind)

@@ -165,7 +165,7 @@ MUTATIONS = (
     ),
     # Exit statuses.
     Mutation(
-        "tinykernel/face/commands/verify.py",
+        "tinykernel/face/commands/evaluate.py",
         "fail_if_any(wrong + too_small)",
         "fail_if_any(too_small)",
         "tests/cli/test_verify.py",

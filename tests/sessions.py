@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from tinykernel.face import app
 from tinykernel.run.emulated import emulator_name, machines_for
-from tinykernel.run.toolchains import find_toolchain
+from tinykernel.run.program import find_toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
 

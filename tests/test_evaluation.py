@@ -15,7 +15,6 @@ from tinykernel import TernaryKernelClassifier
 from tinykernel.data.splits import KEPT, record_of, seen_before
 from tinykernel.judge import models
 from tinykernel.judge.baselines import label_baselines
-from tinykernel.judge.cautions import cautions, far_groups, from_few_groups
 from tinykernel.judge.figures import (
     Baseline,
     accuracy_interval,
@@ -23,7 +22,7 @@ from tinykernel.judge.figures import (
     compare_values,
     interval_in_words,
 )
-from tinykernel.judge.models import evaluate, evaluate_clips
+from tinykernel.judge.models import cautions, evaluate, evaluate_clips, far_groups, from_few_groups
 from tinykernel.learn.confidence import intraclass_correlation, is_positive
 
 RNG = np.random.default_rng(0)

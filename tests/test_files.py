@@ -19,7 +19,7 @@ from tinykernel.base.files import (
     replace_folder_atomically,
     write_bytes_atomically,
 )
-from tinykernel.run import toolchains
+from tinykernel.run import program
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -241,4 +241,4 @@ def test_a_user_without_a_home_can_export(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("PLATFORMIO_CORE_DIR", raising=False)
     for _ in range(2):
         replace_folder_atomically(tmp_path / "out", {"a.c": b"", **MARK}, force=True)
-    assert toolchains._which("no-such-gcc") is None
+    assert program._which("no-such-gcc") is None

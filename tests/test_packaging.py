@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 from tests.processes import captured
 from tinykernel import __version__
-from tinykernel.run.toolchains import find_toolchain
+from tinykernel.run.program import find_toolchain
 
 _WITH_PYTHON = ("tinykernel", "tests", "benchmarks", "examples", "firmware", "templates")
 

@@ -15,8 +15,7 @@ from tinykernel.base import files as resources
 from tinykernel.compile.compilers import Toolchain
 from tinykernel.compile.targets import find_target
 from tinykernel.run.bench import function_ranges
-from tinykernel.run.program import build, find_platforms
-from tinykernel.run.toolchains import find_toolchain
+from tinykernel.run.program import build, find_platforms, find_toolchain
 
 __all__ = [
     "SOURCES",

@@ -25,7 +25,7 @@ from tinykernel.compile.projects import export
 from tinykernel.pieces.beside.sample import random_beside
 from tinykernel.run.emulator import board_name, build_program, emulated_board
 from tinykernel.run.link import ConnectedBoard, Link
-from tinykernel.run.toolchains import host_toolchain
+from tinykernel.run.program import host_toolchain
 
 NUMBER = r"\d+"
 

@@ -5,7 +5,7 @@ import shutil
 from tests.refusals import refused
 from tinykernel.base.errors import ToolError
 from tinykernel.compile.targets import TARGETS
-from tinykernel.run.toolchains import find_toolchain, find_toolchains
+from tinykernel.run.program import find_toolchain, find_toolchains
 
 
 def test_gcc_comes_before_zig(require_tool) -> None:

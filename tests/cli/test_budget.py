@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cli.tools import failed, json_of, succeeded
-from tinykernel.run import toolchains
+from tinykernel.run import program
 
 QUICK = ("--set", "epochs=2", "--set", "model=components", "--effort", "quick", "--quiet")
 
@@ -20,10 +20,10 @@ def test_the_model_does_not_depend_on_the_compiler(work, tmp_path, monkeypatch, 
                 patched.setenv("PATH", str(tmp_path))
                 patched.setenv("PLATFORMIO_CORE_DIR", str(tmp_path))
             if "zig" in hidden:
-                patched.setattr(toolchains, "zig_command", lambda: None)
-            toolchains._find_all.cache_clear()
+                patched.setattr(program, "zig_command", lambda: None)
+            program._find_all.cache_clear()
             found = json_of("train", work / "data.npz", "-o", file, "--budget", "5KB", *QUICK)
-        toolchains._find_all.cache_clear()
+        program._find_all.cache_clear()
         models.add(file.read_bytes())
         assert found["flash_source"] == ("estimate" if "zig" in hidden else "linked")
         assert 0.6 * 5120 < found["flash"] <= 5120

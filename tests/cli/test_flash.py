@@ -73,7 +73,7 @@ def test_flash_that_fails(project, tmp_path, monkeypatch, script, expected):
     """A failed build and a hanging build each say so, and what to look at."""
     fake_pio(tmp_path, monkeypatch, script)
     if "sleep" in script:
-        monkeypatch.setattr("tinykernel.run.upload._SECONDS", 1)
+        monkeypatch.setattr("tinykernel.run.link._SECONDS", 1)
     result = run("flash", project)
     assert result.exit_code == 1
     assert expected in result.stderr.splitlines()[-1]

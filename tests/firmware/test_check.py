@@ -12,8 +12,7 @@ from tests.random_models import random_model
 from tinykernel.compile.plan import pack
 from tinykernel.compile.sources import render_sources
 from tinykernel.model.integer import IntegerModel
-from tinykernel.run.program import Platform, build, write_sources
-from tinykernel.run.toolchains import host_toolchain
+from tinykernel.run.program import Platform, build, host_toolchain, write_sources
 
 MAIN = '#include "gesture.h"\nint main(void)\n{\n    return gesture_check();\n}\n'
 MODELS = {

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tests.fuzz.kernels import any_model, any_rows
 from tests.random_models import random_model, random_quantized, random_raw
 from tinykernel.run.parity import run_rows, verify
-from tinykernel.run.program import Platform, build_model
-from tinykernel.run.toolchains import host_toolchain
+from tinykernel.run.program import Platform, build_model, host_toolchain
 
 # Not optimised, for which a compiler takes three times as long under sanitizers, but with the
 # kernels of an optimised build.

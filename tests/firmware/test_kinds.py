@@ -14,8 +14,7 @@ from tests.random_models import TABLES, random_model, random_raw
 from tinykernel.compile.targets import find_target
 from tinykernel.run.emulated import machines_for
 from tinykernel.run.parity import verify
-from tinykernel.run.program import Platform
-from tinykernel.run.toolchains import find_toolchain
+from tinykernel.run.program import Platform, find_toolchain
 
 CORES = ("cortex-m0", "cortex-m3", "cortex-m33", "esp32c3", "cortex-m4")
 # Between them every format, and every special case of a kernel that differs between cores.

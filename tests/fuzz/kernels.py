@@ -17,8 +17,7 @@ from tinykernel.base.errors import TinykernelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.beside.sample import random_beside
 from tinykernel.run.parity import compare, entry_rows, expected_values, run_rows
-from tinykernel.run.program import Platform, build_model
-from tinykernel.run.toolchains import host_toolchain
+from tinykernel.run.program import Platform, build_model, host_toolchain
 
 #: Wrapping is how phases work, so that unsigned overflow and shifts out of the top are meant.
 SANITIZERS = {

@@ -12,8 +12,8 @@ from tinykernel.base.errors import ToolError
 from tinykernel.compile.targets import find_target
 from tinykernel.run.decoders import VARIABLE_STACK, MachineState, decode
 from tinykernel.run.footprint import size_script
+from tinykernel.run.program import find_toolchain
 from tinykernel.run.stack import Function, read_functions, worst_case_stack
-from tinykernel.run.toolchains import find_toolchain
 
 PROGRAM = compiling.program("frames")
 

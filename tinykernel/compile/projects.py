@@ -4,21 +4,25 @@ A project format is a folder in ``templates/`` with a ``format.json``. Files end
 Jinja templates, others are copied; ``NAME`` in a path is the name of the model.
 """
 
+import io
 import json
 import os
 import re
+import shlex
 import stat
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base import files as resources
+from tinykernel.base.checks import check_choice
 from tinykernel.base.coding import Coding
-from tinykernel.base.errors import DataError, FileError, FormatError, OptionError
+from tinykernel.base.errors import DataError, FileError, FormatError, OptionError, ToolError
 from tinykernel.base.files import (
     MANIFEST,
     manifest,
@@ -27,12 +31,13 @@ from tinykernel.base.files import (
     replace_folder_atomically,
 )
 from tinykernel.base.frames import in_numbers
-from tinykernel.compile.ci import render_ci
+from tinykernel.compile.compilers import Toolchain, zig_command
 from tinykernel.compile.enums import consists_of, constants_of, made_of, taken_by
 from tinykernel.compile.plan import FORMAT
-from tinykernel.compile.sources import render_selftest, render_single, render_sources
+from tinykernel.compile.sources import render_selftest, render_single, render_sources, render_web
 from tinykernel.compile.targets import Board, Target, board_for, find_target
-from tinykernel.compile.web import as_script, module_facts, web_module
+from tinykernel.model.answers import Values
+from tinykernel.model.file import to_bytes
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
 from tinykernel.pieces.scale.spec import Scale
@@ -480,3 +485,108 @@ def _holds(path: Path, data: bytes) -> bool:
     status = path.lstat()
     is_possible = stat.S_ISREG(status.st_mode) and status.st_size == len(data)
     return is_possible and path.read_bytes() == data
+
+
+#: Where the file of a service belongs.
+CI_SERVICES = {"github": ".github/workflows/model.yml"}
+_DEFAULT_TARGET = "cortex-m4"
+
+
+def render_ci(
+    service: str,
+    model: IntegerModel,
+    files: Iterable[str],
+    rows: ArrayLike,
+    *,
+    name: str,
+    target: str | None,
+    budget: str | int | None,
+    coding: Coding | None = None,
+) -> dict[str, bytes]:
+    """Return the workflow that rebuilds, verifies and measures an export, and its files."""
+    # `files` are the paths of the export, `rows` raw inputs (n_rows, n_inputs) to verify on.
+    # Without a target it is cortex-m4, without a budget the chip's memory is the limit.
+    check_choice("ci", service, tuple(CI_SERVICES))
+    if budget is not None and not re.fullmatch(r"[\w.,=@ ]+", str(budget), re.ASCII):
+        raise OptionError(
+            f"budget: a workflow cannot check {budget!r}; give a size, as in {{budget}}",
+            budget="8KB",
+        )
+    row = find_target(target or _DEFAULT_TARGET)
+    on_chip = row.family != "host"
+    # What comes with tinykernel[boards] compiles and runs ARM and RISC-V.
+    emulated = on_chip and row.zig is not None and bool(row.machines)
+    # The folders, or files at the top, of the generated C.
+    paths = map(PurePosixPath, files)
+    generated = [path for path in paths if path.name in (f"{name}.c", f"{name}.h")]
+    text = (
+        resources.templates()
+        .get_template(f"ci/{service}.yml.j2")
+        .render(
+            version=package_version(),
+            name=name,
+            compared=sorted(
+                {str(path if len(path.parts) == 1 else path.parent) for path in generated}
+            ),
+            verified=f"host,{row.name}" if emulated else "host",
+            reported=row.name if on_chip else "",
+            budget=shlex.quote(str(budget)) if budget else "",
+        )
+    )
+    array = io.BytesIO()
+    np.save(array, model.as_raw(rows))
+    return {
+        CI_SERVICES[service]: text.encode(),
+        # Without the training, but with the coding.
+        f"ci/{name}.tkm": to_bytes(model, {} if coding is None else {"coding": coding.written()}),
+        "ci/rows.npy": array.getvalue(),
+    }
+
+
+# Freestanding as on a chip. Checks of undefined behaviour, which zig adds, are on no chip.
+_FLAGS = ("-target", "wasm32-freestanding", "-fno-sanitize=all")
+_LINK_FLAGS = ("-Wl,--no-entry", "-Wl,--strip-all")
+
+
+def web_module(model: IntegerModel, name: str = "model") -> bytes:
+    """Compile the C of a model with the entries of chip.js; TinykernelError without zig."""
+    command = zig_command()
+    if command is None:
+        raise ToolError("a module for the web needs zig; run 'pip install ziglang'")
+    chain = Toolchain("zig", "", "zig", (*command, "cc"), _FLAGS, _LINK_FLAGS)
+    files = render_sources(model, name)
+    files |= render_single(files, name) | render_web(model, name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, objects = Path(temporary), []
+        for path in (f"include/{name}.h", f"single/{name}.c", f"web/{name}_web.c"):
+            source = folder / Path(path).name
+            source.write_bytes(files[path])
+            if source.suffix == ".c":
+                objects.append(source.with_suffix(".o"))
+                chain.compile(source, objects[-1], include=[folder])
+        chain.link(objects, output := folder / f"{name}.wasm", flags=["-Os"])
+        return output.read_bytes()
+
+
+def module_facts(model: IntegerModel) -> dict[str, Any]:
+    """Return what chip.js must know of a model, as types of JSON."""
+    decision, answers = model.decision, model.answers
+    return {
+        "fingerprint": model.fingerprint()[:8],
+        "type": model.raw_dtype,
+        "inputs": model.n_inputs,
+        "outputs": model.n_scores,
+        "channels": model.input.channels,
+        "hop": model.hop,
+        "classes": [str(label) for label in model.classes] or None,
+        "values": {"names": list(answers.names), "shift": answers.shift}
+        if isinstance(answers, Values)
+        else None,
+        "decision": None if decision is None else {"novelty": decision.novelty_threshold},
+        "events": model.events is not None,
+    }
+
+
+def as_script(facts: dict[str, Any]) -> str:
+    """Write facts as JSON that ends no element of HTML; every number is finite."""
+    return json.dumps(facts, allow_nan=False).replace("<", "\\u003c")

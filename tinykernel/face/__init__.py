@@ -18,16 +18,17 @@ from tinykernel.face.arguments import flag
 from tinykernel.face.commands.boards import emulate_command, monitor_command, record_command
 from tinykernel.face.commands.calibrate import calibrate_command
 from tinykernel.face.commands.demo import demo_command, try_command
-from tinykernel.face.commands.evaluate import drift_command, evaluate_command
+from tinykernel.face.commands.evaluate import drift_command, evaluate_command, verify_command
 from tinykernel.face.commands.export import export_command, flash_command
-from tinykernel.face.commands.inspect import convert_command, inspect_command
+from tinykernel.face.commands.inspect import (
+    convert_command,
+    inspect_command,
+    options_command,
+    targets_command,
+)
 from tinykernel.face.commands.predict import predict_command
 from tinykernel.face.commands.report import bench_command, report_command
-from tinykernel.face.commands.targets import targets_command
-from tinykernel.face.commands.train import train_command
-from tinykernel.face.commands.tune import tune_command
-from tinykernel.face.commands.verify import verify_command
-from tinykernel.face.listing import options_command
+from tinykernel.face.commands.train import train_command, tune_command
 
 __all__ = ["app", "main"]
 

@@ -5,8 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from tinykernel.pieces.packing import Code
-from tinykernel.pieces.piece import PORTS, Part, Piece, Stage
-from tinykernel.pieces.samples import Sample
+from tinykernel.pieces.piece import PORTS, Part, Piece, Sample, Stage
 
 _FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("*/spec.py"))
 #: The folder of each piece, by its name; TEMPLATE is there to be copied.

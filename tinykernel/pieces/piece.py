@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,3 +194,16 @@ def dot_ends(
     positive = np.maximum(weights, 0).sum(axis=1, dtype=np.int64)
     negative = np.minimum(weights, 0).sum(axis=1, dtype=np.int64)
     return high * negative + low * positive, high * positive + low * negative
+
+
+class Sample(NamedTuple):
+    """A chain from raw inputs to a stage, or to a part that reads the last one.
+
+    The function `samples` of each ``sample.py`` draws some by a seed. What follows, such as a
+    scale, an offset and answers, is left to those who make a model of them.
+    """
+
+    input: Grid
+    stages: tuple[Stage, ...]
+    part: Part | None = None
+    hop: int = 0  # samples of a stream from window to window.

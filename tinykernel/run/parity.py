@@ -19,8 +19,7 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
 from tinykernel.pieces.beside.spec import as_windows
 from tinykernel.pieces.record import raw_values
-from tinykernel.run.program import Platform, Program, build_closest, find_platforms
-from tinykernel.run.toolchains import host_toolchain
+from tinykernel.run.program import Platform, Program, build_closest, find_platforms, host_toolchain
 
 #: Entries of the generated C, in the order of the harness: scores and label from raw inputs, the
 #: same from quantized ones, the quantization by itself, and samples of a stream.

@@ -13,7 +13,7 @@ from tinykernel.model.pipelines import as_integer_model
 from tinykernel.run.estimate import estimate_footprint, estimate_instructions
 from tinykernel.run.footprint import measure_footprint
 from tinykernel.run.limits import Limits, parse_limits
-from tinykernel.run.toolchains import find_toolchain
+from tinykernel.run.program import find_toolchain
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def try_command(
     Move the inputs of a table, draw an image, speak, or drop a file. The page is that of report
     --html, and proves itself by test vectors when it opens. It needs zig: pip install ziglang.
     """
-    from tinykernel.face.pages.serving import serve_page
+    from tinykernel.face.pages.chip import serve_page
 
     if zig_command() is None:
         raise ToolError("zig is missing, which compiles for browsers: pip install ziglang")

@@ -199,6 +199,6 @@ def flash_command(
     Runs `pio run -t upload`. A build can run any program that the folder names. So the folder must
     be an export of tinykernel with an unchanged platformio.ini, unless --trust is given.
     """
-    from tinykernel.run.upload import upload
+    from tinykernel.run.link import upload
 
     upload(folder, environment=environment, port=port, trust=trust)

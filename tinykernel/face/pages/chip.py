@@ -1,8 +1,12 @@
-"""The firmware in a page: the module of a model, facts for its inputs, and rows that prove it."""
+"""The firmware in a page: its module, facts and rows that prove it; and serving one page."""
 
 import base64
 import hashlib
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -12,8 +16,7 @@ from tinykernel.base import files as resources
 from tinykernel.base.coding import Coding
 from tinykernel.base.errors import BudgetError
 from tinykernel.base.text import size
-from tinykernel.compile.projects import generated_inputs
-from tinykernel.compile.web import as_script, module_facts, web_module
+from tinykernel.compile.projects import as_script, generated_inputs, module_facts, web_module
 from tinykernel.data.origin import Origin
 from tinykernel.judge.ranges import InputRange, input_ends, number_ends
 from tinykernel.model.integer import IntegerModel
@@ -179,3 +182,39 @@ def _little(values: NDArray[Any]) -> bytes:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
+
+
+_HOST = "127.0.0.1"
+
+
+def serve_page(page: bytes, ready: Callable[[str], None]) -> None:
+    """Serve a page on a free port of 127.0.0.1 until Ctrl-C; `ready` takes its address."""
+    server = ThreadingHTTPServer((_HOST, 0), _handler_of(page))
+    with server, suppress(KeyboardInterrupt):
+        address = f"http://{_HOST}:{server.server_port}/"
+        # A browser of the terminal returns only when it ends.
+        Thread(target=ready, args=(address,), daemon=True).start()
+        server.serve_forever()
+
+
+def _handler_of(page: bytes) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            # A name of another site that resolves to this computer is no request of its user.
+            port = self.connection.getsockname()[1]
+            if self.headers.get("Host") not in (f"{_HOST}:{port}", f"localhost:{port}"):
+                self.send_error(403, "only for this computer")
+            elif self.path != "/":
+                self.send_error(404)
+            else:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Length", str(len(page)))
+                self.end_headers()
+                with suppress(ConnectionError):  # the browser went away
+                    self.wfile.write(page)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing: the page is for one person."""
+
+    return Handler

@@ -22,8 +22,7 @@ from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.selection import select
 from tinykernel.kinds.sizing import Usage, usage
-from tinykernel.kinds.train.drawn import train_drawn
-from tinykernel.kinds.train.teaching import soft_labels
+from tinykernel.kinds.train.teaching import soft_labels, train_drawn
 from tinykernel.learn.trees.kind import single_tree
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinykernel.pieces.dense.sample import random_dense
 from tinykernel.pieces.levels.sample import random_levels
-from tinykernel.pieces.samples import Sample
+from tinykernel.pieces.piece import Sample
 
 from .spec import Scaled
 

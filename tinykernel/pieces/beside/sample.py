@@ -6,7 +6,7 @@ import numpy as np
 
 from tinykernel.pieces.beside.spec import Beside
 from tinykernel.pieces.kernels.sample import signal
-from tinykernel.pieces.samples import Sample
+from tinykernel.pieces.piece import Sample
 from tinykernel.pieces.scale.sample import random_scaler
 from tinykernel.pieces.scale.spec import Scale
 

@@ -9,8 +9,8 @@ from tinykernel.base.hadamard import padded_dimension
 from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.fastfood import Permutation
 from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.piece import Sample
 from tinykernel.pieces.proof import choose_schedules
-from tinykernel.pieces.samples import Sample
 from tinykernel.pieces.scale.sample import random_scaler
 from tinykernel.pieces.scale.spec import Scale
 

@@ -7,7 +7,7 @@ import numpy as np
 from tinykernel.pieces.convolutions.spec import Convolutions
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.levels.sample import random_levels
-from tinykernel.pieces.samples import Sample
+from tinykernel.pieces.piece import Sample
 
 
 def random_convolutions(

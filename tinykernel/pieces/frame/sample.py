@@ -6,7 +6,7 @@ import numpy as np
 
 from tinykernel.pieces.frame.spec import FORMATS, Frame
 from tinykernel.pieces.levels.spec import Levels
-from tinykernel.pieces.samples import Sample
+from tinykernel.pieces.piece import Sample
 from tinykernel.pieces.scale.spec import Scale
 from tinykernel.pieces.separable.sample import random_separable
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.kernels.spec import Kernels
 from tinykernel.pieces.levels.sample import random_levels
-from tinykernel.pieces.samples import Sample
+from tinykernel.pieces.piece import Sample
 
 
 def random_taps(rng: np.random.Generator, n_kernels: int) -> NDArray[np.int8]:

@@ -8,7 +8,7 @@ import numpy as np
 from tinykernel.pieces.dense.spec import Dense
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.levels.spec import Levels
-from tinykernel.pieces.samples import Sample
+from tinykernel.pieces.piece import Sample
 from tinykernel.pieces.scale.sample import random_scaler
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.linear.spec import Linear
-from tinykernel.pieces.samples import Sample
+from tinykernel.pieces.piece import Sample
 from tinykernel.pieces.scale.sample import random_scaler
 from tinykernel.pieces.scale.spec import Scale
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from tinykernel.pieces.piece import Sample
 from tinykernel.pieces.plane.spec import Plane
-from tinykernel.pieces.samples import Sample
 from tinykernel.pieces.separable.sample import random_separable
 from tinykernel.pieces.spectrum.sample import spectral
 

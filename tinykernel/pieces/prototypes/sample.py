@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.piece import Sample
 from tinykernel.pieces.prototypes.spec import Prototypes
-from tinykernel.pieces.samples import Sample
 from tinykernel.pieces.scale.sample import random_scaler
 
 

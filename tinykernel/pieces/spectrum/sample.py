@@ -8,7 +8,7 @@ from tinykernel.base.windows import SEGMENTS
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.kernels.sample import random_kernels
 from tinykernel.pieces.levels.spec import Levels
-from tinykernel.pieces.samples import Sample
+from tinykernel.pieces.piece import Sample
 from tinykernel.pieces.scale.spec import Scale
 from tinykernel.pieces.spectrum.spec import Spectrum
 

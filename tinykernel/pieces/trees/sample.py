@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.samples import Sample
+from tinykernel.pieces.piece import Sample
 from tinykernel.pieces.scale.sample import random_scaler
 from tinykernel.pieces.trees.spec import Trees
 
