@@ -64,7 +64,7 @@ def test_every_entry_is_compared(entry) -> None:
     """One wrong value of any entry is found, and named by its row and column."""
     model = random_model(1)
     quantized = random_quantized(model, 1, 8)
-    scores = model.scores_quantized(quantized)
+    scores = model.quantized_scores(quantized)
     results = np.column_stack([scores, scores.argmax(axis=1)])
     values = {"raw": results, "quantized": results, "quantize": quantized}
     outputs = {name: array.copy() for name, array in values.items()}

@@ -60,14 +60,14 @@ def test_one_difference_fails(work, monkeypatch):
     """One differing score gives status 1 and is shown."""
     from tinykernel.model.integer import IntegerModel
 
-    right = IntegerModel.scores_quantized
+    right = IntegerModel.quantized_scores
 
     def wrong(self, Q):
         scores = right(self, Q).copy()
         scores[3, 1] += 1
         return scores
 
-    monkeypatch.setattr(IntegerModel, "scores_quantized", wrong)
+    monkeypatch.setattr(IntegerModel, "quantized_scores", wrong)
     result = run("verify", work / "gesture.tkm", work / "data.npz", "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["differences"] > 0

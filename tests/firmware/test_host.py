@@ -46,7 +46,7 @@ def test_extreme_quantized_inputs(require_tool: Callable[[str], str], tmp_path: 
         rows = random_quantized(model, seed, 200)
         program = build_model(model, Platform(host_toolchain([gcc])), tmp_path, SANITISERS)
         got, _ = run_rows(program, model, {"quantized": rows})
-        assert np.array_equal(got["quantized"][:, :-1], model.scores_quantized(rows))
+        assert np.array_equal(got["quantized"][:, :-1], model.quantized_scores(rows))
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_limits_of_time_hold_on_every_target(target) -> None:
 
 def test_a_limit_of_time_for_a_core_without_counts(monkeypatch) -> None:
     """It is refused in one line, by a training before it begins."""
-    monkeypatch.setattr("tinykernel.run.estimate._measured", dict)
+    monkeypatch.setattr("tinykernel.run.estimate._measurements", dict)
     budget = "flash=100KB,instructions=1k"
     refused(TargetError, report, random_model(1), "esp32", budget, compiler="none")
     monkeypatch.setattr("tinykernel.kinds.train.fitting.select", None)

@@ -39,7 +39,7 @@ def test_scores_follow_the_specification(model: IntegerModel, seed: int) -> None
     q = random_quantized(model, seed, 3)
     expected = [slow_scores(model, row) for row in q]
     assert_array_equal(components_of(model, q), [z for z, _ in expected])
-    scores = model.scores_quantized(q)
+    scores = model.quantized_scores(q)
     assert scores.dtype == np.int32
     assert_array_equal(scores, [s for _, s in expected])
 
@@ -52,7 +52,7 @@ def test_raw_inputs_follow_the_specification(model: IntegerModel, seed: int) -> 
     q = model.quantize_inputs(raw)
     assert q.dtype == model.input_dtype
     assert_array_equal(q, [slow_quantize(model, row) for row in raw])
-    assert_array_equal(model.scores(raw), model.scores_quantized(q))
+    assert_array_equal(model.scores(raw), model.quantized_scores(q))
 
 
 @settings(max_examples=20, deadline=None)
@@ -60,9 +60,9 @@ def test_raw_inputs_follow_the_specification(model: IntegerModel, seed: int) -> 
 def test_result_does_not_depend_on_other_rows(model: IntegerModel, seed: int) -> None:
     """A row gives the same scores alone, among others and in Fortran order, as on the chip."""
     q = random_quantized(model, seed, 50)
-    together = model.scores_quantized(np.asfortranarray(q))
-    assert_array_equal(together[7:8], model.scores_quantized(q[7:8]))
-    assert model.scores_quantized(q[:0]).shape == (0, model.n_classes)
+    together = model.quantized_scores(np.asfortranarray(q))
+    assert_array_equal(together[7:8], model.quantized_scores(q[7:8]))
+    assert model.quantized_scores(q[:0]).shape == (0, model.n_classes)
 
 
 def test_first_of_equal_scores_wins() -> None:
@@ -197,13 +197,13 @@ def test_wrong_inputs_are_refused() -> None:
     rows[1, 0] = 0.5
     refused(DataError, model.scores, rows, match=r"row 1, column 0 is 0\.5, which is not uint8")
     refused(ShapeError, model.scores, [["a"] * model.n_features])
-    refused(ShapeError, model.scores_quantized, np.full((1, model.n_features), 128))
-    refused(ShapeError, model.scores_quantized, rows)
+    refused(ShapeError, model.quantized_scores, np.full((1, model.n_features), 128))
+    refused(ShapeError, model.quantized_scores, rows)
 
 
 def test_large_inputs_run_in_threads_with_the_same_result() -> None:
     """Enough rows for several threads give what few rows give."""
     model = make_model(11)
     q = random_quantized(model, 0, 20000)
-    scores = model.scores_quantized(q)
-    assert_array_equal(scores[-5:], model.scores_quantized(q[-5:]))
+    scores = model.quantized_scores(q)
+    assert_array_equal(scores[-5:], model.quantized_scores(q[-5:]))

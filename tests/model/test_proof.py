@@ -122,7 +122,7 @@ def test_all_inputs_there_are_stay_inside_and_reach_what_is_exact(kind: str) -> 
         if k <= len(first):
             assert_array_equal(low, bound.low)
             assert_array_equal(high, bound.high)
-    scores = np.sort(model.scores_quantized(q).ravel())
+    scores = np.sort(model.quantized_scores(q).ravel())
     assert model.ranges()[-1].low <= scores[0]
     assert scores[-1] <= model.ranges()[-1].high
 

@@ -65,7 +65,7 @@ def log(x):  # type: ignore[no-untyped-def]
 
 
 @_inlined
-def _turned(x, quarter):  # type: ignore[no-untyped-def]
+def _turn(x, quarter):  # type: ignore[no-untyped-def]
     """Return cos(x - quarter * pi / 2)."""
     q = np.floor(x * 0.6366197723675814 + 0.5)
     y = (x - q * _HALF_PI_HIGH) - q * _HALF_PI_LOW
@@ -85,7 +85,7 @@ def _turned(x, quarter):  # type: ignore[no-untyped-def]
 @_inlined
 def cos(x):  # type: ignore[no-untyped-def]
     """Return the cosine of an angle."""
-    return _turned(x, 0)
+    return _turn(x, 0)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -103,7 +103,7 @@ def _logs(values, out):  # type: ignore[no-untyped-def]
 @njit(nogil=True, error_model="numpy")
 def _cosines(values, quarter, out):  # type: ignore[no-untyped-def]
     for i in range(values.size):
-        out[i] = _turned(values[i], quarter)
+        out[i] = _turn(values[i], quarter)
 
 
 def _of_each(kernel: Callable[..., None], x: ArrayLike, *further: Any) -> NDArray[np.float64]:

@@ -150,7 +150,7 @@ def in_numbers(model: Any, X: Any) -> Any:
     return coded_rows(X, coding or Coding(), names)[0]
 
 
-def uncoded(X: Any) -> Any:
+def without_codes(X: Any) -> Any:
     """Return rows of numbers; text and missing values of a frame are a TinykernelError."""
     rows, coding = coded_rows(X, is_table=False)
     for name in () if coding is None else (*coding.texts, *coding.gaps):

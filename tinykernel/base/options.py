@@ -61,10 +61,10 @@ def option(default: Any, check: Callable[[str, Any], object], text: str, **more:
 
 def options_of(cls: type) -> dict[str, Option]:
     """Return the options that a class declares, by name."""
-    return {item.name: _typed(item) for item in fields(cls) if "option" in item.metadata}
+    return {item.name: _with_type(item) for item in fields(cls) if "option" in item.metadata}
 
 
-def _typed(item: Field[Any]) -> Option:
+def _with_type(item: Field[Any]) -> Option:
     """Return the option of a field; its annotation is its type, unless it has another."""
     option: Option = item.metadata["option"]
     annotation = str(item.type)

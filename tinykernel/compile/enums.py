@@ -126,7 +126,7 @@ def constants_of(coding: Coding | None, model: IntegerModel, name: str) -> Const
             continue
         names = {text: _name(name, column, text, taken) for text in sorted(cells)}
         codes = tuple(
-            Constant(names[text][0], str(i), _quoted(text), names[text][1])
+            Constant(names[text][0], str(i), _quote(text), names[text][1])
             for i, text in enumerate(cells)
         )
         texts.append((_where(column, places), codes))
@@ -135,21 +135,21 @@ def constants_of(coding: Coding | None, model: IntegerModel, name: str) -> Const
     classes = () if model.classes == (*range(model.n_classes),) else model.classes
     columns = places if model.input.is_table else ()
     return Constants(
-        classes=_numbered(name, classes, taken),
-        inputs=_numbered(name, columns, taken),
+        classes=_number(name, classes, taken),
+        inputs=_number(name, columns, taken),
         texts=tuple(texts),
         gaps=gaps,
         example=example,
     )
 
 
-def _numbered(name: str, texts: Iterable[object], taken: set[str]) -> tuple[Constant, ...]:
+def _number(name: str, texts: Iterable[object], taken: set[str]) -> tuple[Constant, ...]:
     """Name texts by their numbers, 0 and up."""
     constants = []
     for number, text in enumerate(map(str, texts)):
         spelled = _ascii(re.sub(r"^-(?=\d)", "MINUS ", text)) or "TEXT"
         identifier, plain = _free(name, spelled, taken)
-        constants.append(Constant(identifier, str(number), _quoted(text), plain))
+        constants.append(Constant(identifier, str(number), _quote(text), plain))
     return tuple(constants)
 
 
@@ -159,7 +159,7 @@ def _gaps(
     listed = sorted(coding.gaps.items(), key=lambda item: places.get(item[0], 0))
     gaps = {column: value for column, value in listed if not places or column in places}
     if len(set(gaps.values())) == 1:
-        which = ", ".join(str(places.get(column, _quoted(column))) for column in gaps)
+        which = ", ".join(str(places.get(column, _quote(column))) for column in gaps)
         which = f"input{'s' if len(gaps) > 1 else ''} {which}"
         value = _gap(next(iter(gaps.values())), model.raw_dtype)
         yield Constant(f"{name.upper()}_MISSING", value, which, f"{name.upper()}_MISSING")
@@ -183,10 +183,10 @@ def _gap(value: float, dtype: str) -> str:
 
 def _where(column: str, places: dict[str, int]) -> str:
     place = f" {places[column]}" if column in places else ""
-    return f"input{place} {_quoted(column)}"
+    return f"input{place} {_quote(column)}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     more = "..." if len(text) > _LONGEST_SHOWN else ""
     return in_comment(string_literal(text[:_LONGEST_SHOWN])) + more
 
@@ -237,7 +237,7 @@ def _endings() -> frozenset[str]:
 
 def taken_by(model: IntegerModel) -> str:
     """Describe the input of a model: values, or windows or images of a shape, and numbers."""
-    taken = _looked_at(model) if model.camera is None else model.camera.title
+    taken = _looks(model) if model.camera is None else model.camera.title
     return taken + (f" and {model.beside.title}" if model.beside is not None else "")
 
 
@@ -246,7 +246,7 @@ def seen_shape(model: IntegerModel) -> tuple[int, ...]:
     return (model.input if model.camera is None else model.grids()[1]).shape
 
 
-def _looked_at(model: IntegerModel) -> str:
+def _looks(model: IntegerModel) -> str:
     """Describe the input of the first stage."""
     shape = " x ".join(map(str, seen_shape(model)))
     if model.input.is_table:
@@ -264,5 +264,5 @@ def consists_of(model: IntegerModel) -> str:
     """List the stages and parts of a model, and what they take."""
     counts = any(stage.GIVES == "counts" for stage in model.stages)
     inputs = count(model.n_features, "count" if counts else "input")
-    pieces = (piece.in_words(_looked_at(model), inputs) for piece in model.pieces)
+    pieces = (piece.in_words(_looks(model), inputs) for piece in model.pieces)
     return ", ".join(filter(None, pieces))

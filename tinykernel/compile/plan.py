@@ -93,7 +93,7 @@ def sort_kernels(model: IntegerModel) -> IntegerModel:
             order = np.append(
                 piece.firmware_order, np.arange(piece.firmware_order.size, model.n_features)
             )
-        pieces.append(piece if order is None else piece.reordered(order))
+        pieces.append(piece if order is None else piece.reorder(order))
     if order is None or None in pieces or np.array_equal(order, np.arange(order.size)):
         return model
     decision, n = model.decision, len(model.stages)

@@ -98,7 +98,7 @@ def _at(scaler: Scale, place: NDArray[np.float64]) -> NDArray[Any]:
     return np.clip(raw, limits.min, limits.max).astype(scaler.raw_dtype)
 
 
-def described(name: str) -> tuple[Path, dict[str, Any]]:
+def describe_format(name: str) -> tuple[Path, dict[str, Any]]:
     """Find a project format and read its description."""
     folder = resources.folder("templates") / name
     if name not in formats():
@@ -109,7 +109,7 @@ def described(name: str) -> tuple[Path, dict[str, Any]]:
 
 def is_for_boards(format: str) -> bool:
     """Say whether a project format is for one target and its boards, or for every target."""
-    return "frameworks" in described(format)[1]
+    return "frameworks" in describe_format(format)[1]
 
 
 def _board_context(
@@ -186,7 +186,7 @@ def _render_format(
     format: str, sources: dict[str, bytes], context: dict[str, Any], chosen: _Chosen | None
 ) -> dict[str, bytes]:
     """Render a format, with the other formats in it."""
-    folder, description = described(format)
+    folder, description = describe_format(format)
     name = context["name"]
     if name in description["names_taken"]:
         raise OptionError(
@@ -229,7 +229,7 @@ def _render_format(
     return files | _render(folder, parts, context | more)
 
 
-def _chosen(
+def _choose(
     format: str, target: str | Target | None, options: Mapping[str, str | None]
 ) -> _Chosen | None:
     """Find target, board and framework; None for a format that fits every target."""
@@ -292,7 +292,7 @@ def exported_files(
 ) -> dict[str, bytes]:
     """Render the files of an export by relative POSIX path; options are those of `export`."""
     about, wanted = about or {}, {"board": board, "framework": framework, "platform": platform}
-    chosen = _chosen(format, target, wanted)
+    chosen = _choose(format, target, wanted)
     integer_model, coding = as_integer_model(model), about.get("coding")
     coding = Coding.read(coding or getattr(model, "coding_", None)) or integer_model.coding
     if vectors is None:
@@ -318,7 +318,7 @@ def exported_files(
     # Package managers must see each training as another version.
     context["release"] = version or f"{package_version()}+{context['fingerprint']}"
     files = dict(sorted(_render_format(format, sources, context, chosen).items()))
-    if (module := described(format)[1].get("module")) is not None:
+    if (module := describe_format(format)[1].get("module")) is not None:
         files[module.format(name=name)] = web_module(integer_model, name)
     row = None if target is None else find_target(target).name
     if ci is not None:

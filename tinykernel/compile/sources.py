@@ -80,7 +80,7 @@ def render_sources(
     check_macros(name, re.findall(r"#define (\w+)", files[f"include/{name}.h"].decode()))
     if isinstance(model.answers, Labels):
         files[f"include/{name}_field.h"] = _render("field.h", context | _field_context(model))
-    return files | _included(files[f"src/{name}.c"], runtime_files(), _unread(model))
+    return files | _include(files[f"src/{name}.c"], runtime_files(), _unread(model))
 
 
 def declared_functions(header: bytes, name: str) -> list[str]:
@@ -112,7 +112,7 @@ def _unread(model: IntegerModel) -> set[str]:
     return {header for kind in kinds - needed for header in code_of(kind).headers}
 
 
-def _included(text: bytes, runtime: dict[str, bytes], left_out: set[str]) -> dict[str, bytes]:
+def _include(text: bytes, runtime: dict[str, bytes], left_out: set[str]) -> dict[str, bytes]:
     """Return the files of the runtime that a source includes, without some headers."""
     places = {PurePosixPath(path).name: path for path in runtime}
     headers, waiting = set[str](), [text]
@@ -148,23 +148,23 @@ def render_vectors(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, by
     context = {
         "n_rows": raw.shape[0],
         "gaps": bool(gaps.any()),
-        "input_rows": _indented(raw, _C_TYPES[model.raw_dtype]),
-        "score_rows": _indented(scores, "int32_t"),
+        "input_rows": _indent(raw, _C_TYPES[model.raw_dtype]),
+        "score_rows": _indent(scores, "int32_t"),
         "label_lines": list(literals.table_rows(scores.argmax(axis=1), "int32_t")),
-        "decision_rows": _indented(rows, "int32_t"),
+        "decision_rows": _indent(rows, "int32_t"),
         "decision_columns": len(decided),
     }
-    return {f"include/{name}_vectors.h": _render("vectors.h", _named(model, name) | context)}
+    return {f"include/{name}_vectors.h": _render("vectors.h", _by_name(model, name) | context)}
 
 
-def _indented(rows: NDArray[Any], c_type: str) -> list[list[str]]:
+def _indent(rows: NDArray[Any], c_type: str) -> list[list[str]]:
     return [list(literals.table_rows(row, c_type, indent=8)) for row in rows]
 
 
 def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, bytes]:
     """Render a self-test: test vectors, and the C of a function that compares them."""
     decision = model.decision
-    context = _named(model, name) | {
+    context = _by_name(model, name) | {
         "streams": model.hop > 0,
         "decides": decision is not None,
         "novelty": decision is not None and decision.novelty_threshold is not None,
@@ -179,7 +179,7 @@ def render_selftest(model: IntegerModel, name: str, X: ArrayLike) -> dict[str, b
 def render_web(model: IntegerModel, name: str) -> dict[str, bytes]:
     """Render what a WebAssembly module adds to the C of a model: ``web/<name>_web.c``."""
     decision = model.decision
-    context = _named(model, name) | {key: getattr(model, key) for key in _OF_MODEL}
+    context = _by_name(model, name) | {key: getattr(model, key) for key in _OF_MODEL}
     context["fingerprint"] = model.fingerprint()[:8]
     context["has_novelty"] = decision is not None and decision.novelty_threshold is not None
     return {f"web/{name}_web.c": _render("web.c", context)}
@@ -193,10 +193,10 @@ def render_single(files: dict[str, bytes], name: str) -> dict[str, bytes]:
         for path, data in files.items()
         if path.startswith("lib/tinykernel/src/")
     }
-    return {f"single/{name}.c": _inlined(files[f"src/{name}.c"], headers, set())}
+    return {f"single/{name}.c": _inline(files[f"src/{name}.c"], headers, set())}
 
 
-def _inlined(text: bytes, headers: dict[str, bytes], done: set[str], guard: bool = False) -> bytes:
+def _inline(text: bytes, headers: dict[str, bytes], done: set[str], guard: bool = False) -> bytes:
     """Replace includes by headers that the compiler may not have seen before."""
     # A header within a condition counts as seen only there; the guard of a header is no condition.
     lines, scopes = [], [done]
@@ -215,7 +215,7 @@ def _inlined(text: bytes, headers: dict[str, bytes], done: set[str], guard: bool
                 lines.append(line)
         elif header not in scopes[-1]:
             scopes[-1].add(header)
-            inner = _inlined(headers[header], headers, scopes[-1], True).replace(_SPDX, b"")
+            inner = _inline(headers[header], headers, scopes[-1], True).replace(_SPDX, b"")
             lines.append(b"/* %s */\n%s\n" % (header.encode(), inner.strip()))
     return b"".join(lines)
 
@@ -224,7 +224,7 @@ def _render(template: str, context: dict[str, Any]) -> bytes:
     return templates().get_template(f"model/{template}.j2").render(context).encode("ascii")
 
 
-def _named(model: IntegerModel, name: str) -> dict[str, Any]:
+def _by_name(model: IntegerModel, name: str) -> dict[str, Any]:
     """Return names for every template; a regressor has values instead of scores."""
     values = model.answers if isinstance(model.answers, Values) else None
     decision = model.decision
@@ -257,7 +257,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
     parts = sorted(model.readout.parts, key=lambda part: part.JOINS)
     column = max(len(definition.name) for definition in packed.definitions) + 1
     return {
-        **_named(model, name),
+        **_by_name(model, name),
         **{key: getattr(model, key) for key in _OF_MODEL},
         **vars(packed),
         "made": made_of(model),

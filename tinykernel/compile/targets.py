@@ -244,7 +244,7 @@ def find_target(name: str | Target) -> Target:
         raise TargetError(f"unknown target {name!r}; {hint}") from None
 
 
-def targets_named(names: Iterable[str], everything: Iterable[str]) -> list[str]:
+def find_targets(names: Iterable[str], everything: Iterable[str]) -> list[str]:
     """Return each target once; the name "all" stands for `everything`."""
     names_of = (everything if name == "all" else [find_target(name).name] for name in names)
     return list(dict.fromkeys(chain.from_iterable(names_of)))

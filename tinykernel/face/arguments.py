@@ -15,7 +15,7 @@ import typer
 from tinykernel.base.errors import FileError, LinkError, TinykernelError
 from tinykernel.base.files import is_unchanged_export, refuse_inputs, refuse_occupied, unwritable
 from tinykernel.base.reading import number, share
-from tinykernel.compile.targets import targets_named
+from tinykernel.compile.targets import find_targets
 from tinykernel.data.paths import data_folder, find_data, kind_of
 from tinykernel.face.settings import bounds, complete_targets
 from tinykernel.run.limits import parse_limits
@@ -132,7 +132,7 @@ def expand_targets(texts: Sequence[str], everything: Iterable[str]) -> tuple[lis
     asked = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     if not asked:
         raise misuse("--target", "give a target")
-    return targets_named(asked, everything), len(asked) > 1 or "all" in asked
+    return find_targets(asked, everything), len(asked) > 1 or "all" in asked
 
 
 def each_that_fits(

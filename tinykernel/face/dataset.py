@@ -114,7 +114,7 @@ def training_data(
         dataset = source.train_rows(*split)
     _add_parameters(parameters, options, dataset)
     if isinstance(test, str):
-        dataset = _tested_on(test, options, dataset)
+        dataset = _test_part(test, options, dataset)
     background, pictures = options["background"], dataset.origin.pictures
     if pictures is not None and options.get("frame"):
         pictures = {**pictures, "frame": options["frame"]}
@@ -163,7 +163,7 @@ def _add_parameters(
         parameters |= {"beside": dataset.beside, "window_shape": window}
 
 
-def _tested_on(path: str, options: Mapping[str, Any], dataset: Dataset) -> Dataset:
+def _test_part(path: str, options: Mapping[str, Any], dataset: Dataset) -> Dataset:
     """Return the dataset with the labelled rows of other data as test rows."""
     if dataset.X_test is not None:
         raise OptionError(f"{options['data']}: has a test part; leave out --test FILE")

@@ -162,17 +162,17 @@ def print_verdict(evaluation: Evaluation) -> None:
     better = [each for each in baselines if each.better]
     others = [each for each in baselines if each.as_good and not each.better]
     if better:
-        typer.secho("; ".join(map(_compared, better)), fg="yellow")
+        typer.secho("; ".join(map(_comparison, better)), fg="yellow")
     for baseline in others:
         if not (few and baseline.worse):
-            typer.echo(_compared(baseline))
+            typer.echo(_comparison(baseline))
     if few and any(baseline.worse for baseline in others):
         typer.echo(few)
     how = "such columns out", "such columns out by --set drop=NAMES"
     print_notes((line.replace(*how) for line in evaluation.cautions), "caution")
 
 
-def _compared(baseline: Baseline) -> str:
+def _comparison(baseline: Baseline) -> str:
     """Describe a baseline that is as good, with its figures."""
     # The test pairs the answers, so it may be sure where intervals overlap.
     verdict = "is not significantly worse" if baseline.worse else "is not behind"
@@ -200,7 +200,7 @@ def print_figures(evaluation: Evaluation) -> None:
         print_classes(evaluation)
 
 
-def seen_in_words(share: float | None, where: str = "in training") -> str:
+def usage_in_words(share: float | None, where: str = "in training") -> str:
     """Describe the share of rows that was used before; empty for none or if unknown."""
     if not share:
         return ""

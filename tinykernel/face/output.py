@@ -295,7 +295,7 @@ _SECONDS_BETWEEN_LINES, _SECONDS_OF_A_PHASE, _SECONDS_OF_SILENCE = 5.0, 2.0, 15.
 @contextmanager
 def showing_progress(quiet: bool) -> Iterator[None]:
     """Show progress within the ``with`` block, unless `quiet`."""
-    with _shown(quiet) as show:
+    with _show(quiet) as show:
         latest: list[Progress] = []
 
         def show_stage(progress: Progress) -> None:
@@ -312,7 +312,7 @@ def showing_progress(quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _shown(quiet: bool) -> Iterator[Observer]:
+def _show(quiet: bool) -> Iterator[Observer]:
     if quiet:
         yield lambda _: None
     elif sys.stderr.isatty():

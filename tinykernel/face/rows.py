@@ -73,7 +73,7 @@ class ModelFile:
         """Return the budget of the training, if it was for this target, or the usual one."""
         return budget_of_training(self.about, target)
 
-    def share_seen(self, X: Any, use: str = "training") -> float | None:
+    def seen_share(self, X: Any, use: str = "training") -> float | None:
         """Return the share of rows used in training or "calibration", if the file has a record."""
         from tinykernel.data.splits import seen_before
 
@@ -190,7 +190,7 @@ def rows_to_judge(
     if labels is None and needs_labels:
         known = " and ".join(map(str, file.model.classes))
         raise DataError(f"{data}: the model is judged by the labels {known}; give these")
-    seen = _seen(rows, training, file)
+    seen = _rows_of_training(rows, training, file)
     if seen.any() and not seen.all() and (unseen or (rows.part != TEST_PART and training is None)):
         note = f"left out: {int(seen.sum())} of {len(seen)} rows, which equal training rows"
         rows, labels = rows.at(~seen), None if labels is None else labels[~seen]
@@ -233,7 +233,7 @@ def _labels_to_judge_by(
     )
 
 
-def _seen(rows: Rows, training: Dataset | None, file: ModelFile) -> NDArray[np.bool_]:
+def _rows_of_training(rows: Rows, training: Dataset | None, file: ModelFile) -> NDArray[np.bool_]:
     """Return a mask of rows that equal known training rows; False for windows."""
     import numpy as np
 

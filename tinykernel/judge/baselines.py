@@ -55,7 +55,7 @@ def label_baselines(
     balanced = class_weight == "balanced"
     weight = compute_sample_weight("balanced", true) if balanced else None
     few = drawn_rows(*drawn, _tree_rows(X))
-    return _compared(
+    return _compare(
         {
             "majority": (f"always answering {str(most)!r}", 0, len(y), np.full(len(true), most)),
             "linear": ("a linear model", X.shape[1] * outputs, len(drawn[1]), linear),
@@ -83,7 +83,7 @@ def value_baselines(
     drawn = drawn_rows(X, y, _linear_rows(X.shape[1]))
     linear = _linear_answers(*drawn, X_test, RidgeCV(_RIDGE_PENALTIES).fit)
     few = _tree_rows(X)
-    return _compared(
+    return _compare(
         {
             "mean": ("the mean", 0, len(y), np.full(len(true), y.mean())),
             "linear": ("a linear model", X.shape[1], len(drawn[1]), linear),
@@ -96,7 +96,7 @@ def value_baselines(
     )
 
 
-def _compared(
+def _compare(
     simple: dict[str, _Simple],
     predicted: NDArray[Any],
     figures_of: Callable[[NDArray[Any]], dict[str, float]],

@@ -43,8 +43,8 @@ def input_ends(
     """Return the range of each input of a table, or of each channel."""
     ranges = _ranges_of(model.raw_scaler, model.input.channels)
     if model.input.is_table:
-        return _named(ranges, model.feature_names, "input", join=join)
-    return _named(ranges, _recordings(origin).inputs, "channel", join=join)
+        return _with_names(ranges, model.feature_names, "input", join=join)
+    return _with_names(ranges, _recordings(origin).inputs, "channel", join=join)
 
 
 def number_ends(
@@ -53,7 +53,7 @@ def number_ends(
     """Return the range of each number beside a window."""
     if model.beside is None:
         return []
-    return _named(_numbers(model.beside), _recordings(origin).beside, "number", join=join)
+    return _with_names(_numbers(model.beside), _recordings(origin).beside, "number", join=join)
 
 
 def _recordings(origin: Origin | None) -> Reading:
@@ -127,7 +127,7 @@ def _ranges_of(scaler: Scale, n: int) -> list[InputRange]:
     ]
 
 
-def _named(
+def _with_names(
     ranges: Sequence[InputRange], names: Sequence[str] | None, noun: str, *, join: bool
 ) -> list[InputRange]:
     """Name ranges; without names number them, or join neighbours of the same range."""

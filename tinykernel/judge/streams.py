@@ -97,7 +97,7 @@ class StreamDecisions:
                 name: np.concatenate([rest.get(name, values[:0]), values])
                 for name, values in self._arrays(piece).items()
             }
-            rows, rest = self._decided(piece, rest, state)
+            rows, rest = self._decide(piece, rest, state)
             n += len(rows)
             if rows:
                 yield rows
@@ -112,7 +112,7 @@ class StreamDecisions:
             }
             longer["X"] = np.pad(rest["X"], ((0, lacking), (0, 0)))
             self._counts["padded"] += 1
-            rows, _ = self._decided(piece, longer, state)
+            rows, _ = self._decide(piece, longer, state)
             if rows:
                 yield rows
         elif self.reading.short is None:
@@ -148,9 +148,7 @@ class StreamDecisions:
                 arrays["true"] = np.array(list(map(self._labels.index, values)))[of_sample]
         return arrays
 
-    def _decided(
-        self, piece: Recording, arrays: _Arrays, state: EventState
-    ) -> tuple[Rows, _Arrays]:
+    def _decide(self, piece: Recording, arrays: _Arrays, state: EventState) -> tuple[Rows, _Arrays]:
         """Decide on all windows of samples; also return the samples of later ones."""
         model, window = self.model, self.model.input.rows
         starts = np.arange(0, len(arrays["X"]) - window + 1, model.hop)

@@ -110,7 +110,7 @@ class PrototypesKind(Kind[PrototypesSpec]):
         assert problem.shape is not None
         inside, usual = problem.data.of(fold.inside), problem.data.X[fold.outside]
         rng = np.random.default_rng(0)
-        model = _fitted(spec, inside, problem, rng)
+        model = _fit(spec, inside, problem, rng)
         novelty = novelty_of(model, usual)
         rng = np.random.default_rng(0)
         chosen = usual[rng.permutation(len(usual))[:_MOST_SIMULATED]]
@@ -120,7 +120,7 @@ class PrototypesKind(Kind[PrototypesSpec]):
 
     def fit(self, spec: PrototypesSpec, problem: Problem, pace: Pace) -> TrainingResult:
         """Take the means of clusters of the rows."""
-        model = _fitted(spec, problem.data, problem, deepcopy(self.rng))
+        model = _fit(spec, problem.data, problem, deepcopy(self.rng))
         return TrainingResult(model, spec, History([{"loss": float("nan")}]))
 
 
@@ -177,7 +177,7 @@ def _most_prototypes(data: TrainSet, front: _Front, options: Any) -> int:
     return options.n_prototypes or min(max(1, len(data.X) // _ROWS_PER_PROTOTYPE), most)
 
 
-def _fitted(
+def _fit(
     spec: PrototypesSpec, data: TrainSet, problem: Problem, rng: np.random.Generator
 ) -> IntegerModel:
     front = _front(spec, data, problem)

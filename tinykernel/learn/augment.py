@@ -86,7 +86,7 @@ def vary_windows(
         place = np.clip(place, 0, samples - 1)
         out = np.take_along_axis(out, place[:, :, np.newaxis], axis=1)
     if augmentation.affine:
-        out = _stretched(out, augmentation, rng)
+        out = _stretch(out, augmentation, rng)
     if augmentation.rotate:
         turn = _rotations(augmentation.rotate * rng.standard_normal((n, 3)))
         triples = [out[:, :, c : c + 3] for c in range(0, channels, 3)]
@@ -99,7 +99,7 @@ def vary_windows(
     return out
 
 
-def _stretched(
+def _stretch(
     frames: NDArray[np.float64], augmentation: Augmentation, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Stretch, move and scale spectra (n, frames, channels * bands); a level of 0 is silence."""
@@ -150,7 +150,7 @@ def with_windows(data: TrainSet, grid: Grid, options: TrainerOptions) -> TrainSe
         raise OptionError("augment: affine is for images and spectra; leave it out")
     if augmentation == Augmentation():
         return data
-    return _stacked(data, [data.X, _varied(data.X, grid, augmentation, _drawn_by(options))])
+    return _stack(data, [data.X, _vary(data.X, grid, augmentation, _draws(options))])
 
 
 def with_spectra(
@@ -168,19 +168,19 @@ def with_spectra(
     amounts = Augmentation.of(options.augment)
     if amounts.rotate:
         raise OptionError("augment: rotate excludes a spectrum; give {spectrum}", spectrum="off")
-    known, output, rng = data.map_rows(levels_of), first.gives(grid), _drawn_by(options)
+    known, output, rng = data.map_rows(levels_of), first.gives(grid), _draws(options)
     blocks, frames = [known.X], round(amounts.shift / first.hop)
     of_samples = replace(amounts, affine=0.0, shift=0 if frames else amounts.shift)
     if of_samples != Augmentation():
-        blocks.append(levels_of(_varied(data.X, grid, of_samples, rng)))
+        blocks.append(levels_of(_vary(data.X, grid, of_samples, rng)))
     of_levels = Augmentation(amounts.affine, frames)
     if of_levels != Augmentation():
         of_levels = replace(of_levels, bands=first.n_bands)
-        blocks += [_varied(block, output, of_levels, rng) for block in blocks]
-    return replace(_stacked(known, blocks), raw_dtype=output.dtype)
+        blocks += [_vary(block, output, of_levels, rng) for block in blocks]
+    return replace(_stack(known, blocks), raw_dtype=output.dtype)
 
 
-def _stacked(data: TrainSet, blocks: list[NDArray[Any]]) -> TrainSet:
+def _stack(data: TrainSet, blocks: list[NDArray[Any]]) -> TrainSet:
     """Return the rows of all blocks; each copy is in the group of its window."""
 
     def each(values: NDArray[Any]) -> NDArray[Any]:
@@ -200,12 +200,12 @@ def _stacked(data: TrainSet, blocks: list[NDArray[Any]]) -> TrainSet:
     )
 
 
-def _drawn_by(options: TrainerOptions) -> np.random.Generator:
+def _draws(options: TrainerOptions) -> np.random.Generator:
     seed = int(check_random_state(options.random_state).randint(2**31))
     return np.random.default_rng([seed, 9])
 
 
-def _varied(
+def _vary(
     rows: NDArray[Any], grid: Grid, augmentation: Augmentation, rng: np.random.Generator
 ) -> NDArray[Any]:
     """Return varied rows, whose first values are windows; a few rows at a time."""

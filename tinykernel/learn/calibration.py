@@ -181,7 +181,7 @@ def calibrate(
         )
     X = in_numbers(model, X)
     scores = integer.scores(X)
-    labels, given_groups = _checked(integer, len(scores), y, groups)
+    labels, given_groups = _check(integer, len(scores), y, groups)
     answers, margin = margins(scores)
     rows = _Rows(margin, answers == labels, given_groups)
     lacking = [name for at, name in enumerate(integer.classes) if not (labels == at).any()]
@@ -283,7 +283,7 @@ class _Rows:
         return f"{self.n} rows{' answered' if self.answer else ''}{self.answer}"
 
 
-def _checked(
+def _check(
     model: IntegerModel, n: int, y: ArrayLike, groups: ArrayLike | None
 ) -> tuple[NDArray[np.intp], NDArray[Any] | None]:
     """Return the positions of labels in the classes, and groups, of n rows."""

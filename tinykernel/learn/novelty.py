@@ -87,7 +87,7 @@ def fit_novelty(
     prototypes, made = fit_prototypes(model, *known), _made_rows(model, known[0])
     distance = distances(model.quantize_inputs(X), prototypes)
     line, used = fit_margin_line(scores, distance)
-    novelty, made_scores = nearer(distance, margins(scores)[1], line), model.scores_quantized(made)
+    novelty, made_scores = nearer(distance, margins(scores)[1], line), model.quantized_scores(made)
     made_distance = distances(model.quantized(made), prototypes)
     by_scores = novelties(scores)[used], novelties(made_scores)
     by_prototypes = novelty[used], nearer(made_distance, margins(made_scores)[1], line)

@@ -60,9 +60,9 @@ class Smooth:
         The view is learned again: that of all rows knows the rows outside.
         """
         inside = self.rows.of(fold.inside)
-        view, like = list(_views(_thinned(inside), self.n_steps))[-1]
+        view, like = list(_views(_thin(inside), self.n_steps))[-1]
         fit = Ridge(inside.along(view), like=like)
-        return _rounded(fit.values(product(self.rows.X[fold.outside], view)))
+        return _round(fit.values(product(self.rows.X[fold.outside], view)))
 
     def judged(self, data: TrainSet, folds: Sequence[Fold]) -> tuple[float, float]:
         """Return loss and R2 of fits inside the folds, on the rows outside."""
@@ -89,8 +89,8 @@ def smoothed(
         moved = np.rint(moved)
     drawn = np.clip(moved, low, high).astype(data.X.dtype)
     rows, of = np.concatenate([data.X, drawn]), np.concatenate([np.arange(n), near])
-    smooth = _fitted((data.X - centre) / spread, data)
-    targets = _rounded(smooth.values((rows - centre) / spread))
+    smooth = _fit((data.X - centre) / spread, data)
+    targets = _round(smooth.values((rows - centre) / spread))
     quantity = replace(data.quantity, targets=targets)
     learned = replace(data.of(of), X=rows, validation=data.validation, quantity=quantity)
     passes = np.clip(_FEWEST_EPOCHS * _ROWS_TO_LEARN // len(rows), _FEWEST_EPOCHS, _MOST_EPOCHS)
@@ -98,11 +98,11 @@ def smoothed(
     return learned, replace(recipe, noise=0.0, epochs=epochs), smooth
 
 
-def _rounded(values: _Doubles) -> NDArray[np.float32]:
+def _round(values: _Doubles) -> NDArray[np.float32]:
     return (np.rint(values / _STEP) * _STEP).astype(np.float32)
 
 
-def _fitted(rows: _Doubles, data: TrainSet) -> Smooth:
+def _fit(rows: _Doubles, data: TrainSet) -> Smooth:
     """Return a fit to the rows of the data."""
     assert data.quantity is not None
     n = len(rows)
@@ -112,10 +112,10 @@ def _fitted(rows: _Doubles, data: TrainSet) -> Smooth:
         np.sqrt(data.sample_weight / data.sample_weight.mean()),
         np.arange(n) if data.groups is None else data.groups,
     )
-    return Smooth(weighted, *directions(_thinned(weighted)))
+    return Smooth(weighted, *directions(_thin(weighted)))
 
 
-def _thinned(rows: WeightedRows) -> WeightedRows:
+def _thin(rows: WeightedRows) -> WeightedRows:
     """Return rows to choose by: they are in canonical order, so every k-th one is a fair sample."""
     n = len(rows.X)
     return rows.of(np.arange(0, n, -(-n // _ROWS_TO_CHOOSE)))

@@ -486,7 +486,7 @@ class Predictions(Chain):
         quantized[:, sorted(self.quantized_grid.constant)] = 0
         return quantized
 
-    def scores_quantized(self, Q: ArrayLike) -> NDArray[np.int32]:
+    def quantized_scores(self, Q: ArrayLike) -> NDArray[np.int32]:
         """Compute the scores, int32 (n_rows, n_scores), from inputs as of `quantize_inputs`."""
         inputs = self.quantized(Q)
         out = np.empty((len(inputs), self.answers.n_scores), dtype=np.int32)
@@ -512,7 +512,7 @@ class Predictions(Chain):
         TinykernelError
             If the shape is wrong or a value does not fit the raw type.
         """
-        return self.scores_quantized(self.quantize_inputs(X))
+        return self.quantized_scores(self.quantize_inputs(X))
 
     def stream_scores(self, samples: ArrayLike) -> NDArray[np.int32]:
         """Compute the scores of all decisions of a stream, from its first sample.
@@ -534,7 +534,7 @@ class Predictions(Chain):
         """
         windows = list(self.stream_inputs(raw_values(samples, self.raw_dtype), self.hop))
         inputs = np.concatenate([np.zeros((0, self.n_features), self.input_dtype), *windows])
-        return self.scores_quantized(inputs)
+        return self.quantized_scores(inputs)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the outputs in the units of the training.
@@ -618,14 +618,14 @@ class Predictions(Chain):
             raise ModelError("novelty: the model predicts values, not classes")
         if self.decision is None:
             return novelties(self.scores(X))
-        return self.novelty_quantized(self.quantize_inputs(X))
+        return self.quantized_novelty(self.quantize_inputs(X))
 
-    def novelty_quantized(
+    def quantized_novelty(
         self, Q: ArrayLike, scores: NDArray[np.int32] | None = None
     ) -> NDArray[np.int32]:
         """Compute novelty from quantized inputs, and from their scores where they are known."""
         decision, inputs = self._decides(), self.quantized(Q)
-        known = self.scores_quantized(inputs) if scores is None else scores
+        known = self.quantized_scores(inputs) if scores is None else scores
         if decision.prototypes is None or decision.margin_line is None:
             return novelties(known)
         distance = distances(inputs, decision.prototypes)

@@ -144,7 +144,7 @@ class Chain(Record):
 
     def scaled(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Run the chain on rows of raw values, up to the stage scale."""
-        return self._run_from(0, self._named(rows))
+        return self._run_from(0, self._with_names(rows))
 
     def stream_inputs(self, samples: NDArray[Any], hop: int) -> Iterator[NDArray[Any]]:
         """Yield the quantized inputs of all windows of a stream, a few thousand at a time."""
@@ -153,21 +153,21 @@ class Chain(Record):
         rows = self.input.rows
         n = (len(samples) - rows) // hop + 1
         within = max(0, LARGEST // samples.shape[1] - rows) // hop + 1
-        at_once = max(1, min(within, _VALUES_AT_ONCE // self.grids()[self._n_shared].size))
+        at_once = max(1, min(within, _VALUES_AT_ONCE // self.grids()[self._n_in_common].size))
         ends = [min(first + at_once, n) - 1 for first in range(0, n, at_once)]
         parts = [samples[at * at_once * hop : end * hop + rows] for at, end in enumerate(ends)]
         with ThreadPoolExecutor(min(len(parts), useful_threads(n * self.input.size)) or 1) as pool:
             yield from pool.map(lambda part: self._scaled_windows(part, hop), parts)
 
     @property
-    def _n_shared(self) -> int:
+    def _n_in_common(self) -> int:
         """Number of stages, from the first one, whose rows the windows of a stream share."""
         return next(i for i, stage in enumerate(self.stages) if not stage.SHARES)
 
     def _scaled_windows(self, samples: NDArray[Any], hop: int) -> NDArray[Any]:
         """Do as `scaled` for the windows of a stretch, from its first sample to its last."""
         rows, numbers = np.split(samples, [self.input.channels], axis=1)
-        numbers, shared = numbers[self.input.rows - 1 :: hop], self._n_shared
+        numbers, shared = numbers[self.input.rows - 1 :: hop], self._n_in_common
         for stage, grid in zip(self.stages[:shared], self.grids(), strict=False):
             long = stage.run(rows.reshape(1, -1), replace(grid, rows=len(rows)))
             hop //= stage.step
@@ -185,7 +185,7 @@ class Chain(Record):
             values = stage.run(values, grid)
         return values
 
-    def _named(self, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    def _with_names(self, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Cut rows of raw values into the inputs."""
         ends = np.cumsum([grid.size for grid in self.inputs.values()])
         return dict(zip(self.inputs, np.split(rows, ends[:-1], axis=1), strict=True))

@@ -79,7 +79,7 @@ def save(obj: object, path: str | os.PathLike[str], about: Mapping[str, Any] | N
     tinykernel.base.errors.ModelError: model.tkm: a str is not a tinykernel model; save a \
 fitted estimator, a Pipeline that ends in one, or an IntegerModel
     """
-    with _named(path):
+    with _with_names(path):
         is_container = _is_container(Path(path))
         if is_pipeline(obj):
             obj = as_integer_model(obj)
@@ -115,7 +115,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         ...
     tinykernel.base.errors.FileError: nowhere.tkm: no such file; make one with 'tinykernel train'
     """
-    with _named(path):
+    with _with_names(path):
         return _from_bytes(_container_in(Path(path)))
 
 
@@ -137,7 +137,7 @@ def about(path: str | os.PathLike[str]) -> dict[str, Any]:
     TinykernelError
         If there is no such file, or it is damaged or no model.
     """
-    with _named(path):
+    with _with_names(path):
         header, _ = read_container(_container_in(Path(path)))
         said = header.get("about", {})
         if not isinstance(said, dict) or not is_plain(said):
@@ -147,14 +147,14 @@ def about(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def written_by(path: str | os.PathLike[str]) -> str:
     """Return the version of this package that wrote a model file, or an empty text."""
-    with _named(path):
+    with _with_names(path):
         header, _ = read_container(_container_in(Path(path)))
     version = header.get("package_version", "")
     return version if isinstance(version, str) and is_text(version) else ""
 
 
 @contextmanager
-def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+def _with_names(path: str | os.PathLike[str]) -> Iterator[None]:
     """Put the name of a file before the text of an error."""
     try:
         yield

@@ -104,7 +104,7 @@ def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
     n = int(pipeline.n_features_in_)
     lines = [_Line(i) for i in range(n)]
     for name, step in pipeline.steps[:-1]:
-        lines = columns_behind(f"pipeline: the step {name!r}", step, lines, _scaled)
+        lines = columns_behind(f"pipeline: the step {name!r}", step, lines, _scale)
     if not model.takes_quantized:
         raise ConvertError("pipeline: a model of signals, images or levels takes raw values only")
     if not lines:
@@ -113,7 +113,7 @@ def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
     if names is not None or selected != list(range(n)):
         known = [f"x{i}" for i in range(n)] if names is None else list(map(str, names))
         columns = tuple(known[i] for i in selected)
-    stages = _folded(model.scaler, lines), *model.stages[1:]
+    stages = _fold(model.scaler, lines), *model.stages[1:]
     return replace(model, stages=stages, feature_names=columns)
 
 
@@ -151,7 +151,7 @@ def _is_identity(step: Any) -> bool:
     return step.func is None or getattr(inner, "__name__", "") == "check_array"
 
 
-def _scaled(place: str, step: Any, lines: list[_Line]) -> list[_Line]:
+def _scale(place: str, step: Any, lines: list[_Line]) -> list[_Line]:
     """Return lines behind a step that scales each column; a TinykernelError names another."""
     kind = type(step).__name__
     if not type(step).__module__.startswith("sklearn."):
@@ -211,7 +211,7 @@ def _evenly(categories: NDArray[Any]) -> tuple[float, float]:
     return float(categories[0]), 1 / float(distance)
 
 
-def _folded(scaler: Scale, lines: list[_Line]) -> Scale:
+def _fold(scaler: Scale, lines: list[_Line]) -> Scale:
     """Return the scaler of ``x`` for one of ``z = gain * x + shift``."""
     gain, shift = np.array([(line.gain, line.shift) for line in lines]).T
     if np.all(gain == 1) and np.all(shift == 0):

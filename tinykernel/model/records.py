@@ -158,7 +158,7 @@ def read_container(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     return header, {name.removesuffix(".npy"): _read_array(raw) for name, raw in members.items()}
 
 
-def _damaged(problem: str = "truncated or damaged") -> NoReturn:
+def _damage(problem: str = "truncated or damaged") -> NoReturn:
     raise FormatError(f"{problem}; save the model again")
 
 
@@ -174,22 +174,22 @@ def _members(data: bytes) -> dict[str, bytes]:
                 raise ValueError("no archive of ours")
             members = {member.filename: archive.read(member) for member in listed}
     except Exception:  # zipfile raises what it likes for damaged bytes
-        _damaged()
-    return members if len(members) == len(listed) else _damaged()
+        _damage()
+    return members if len(members) == len(listed) else _damage()
 
 
 def _read_header(data: bytes) -> dict[str, Any]:
     if len(data) > _LARGEST_HEADER:
-        _damaged(f"its header is longer than {_LARGEST_HEADER >> 20} MiB")
+        _damage(f"its header is longer than {_LARGEST_HEADER >> 20} MiB")
     try:
         header = json.loads(data.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        _damaged("its header is damaged")
+        _damage("its header is damaged")
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise FormatError("not a tinykernel model; make one with 'tinykernel train'")
     version = header.get("version")
     if type(version) is not int or version < 1:
-        _damaged("its header states no version")
+        _damage("its header states no version")
     if version != VERSION:
         age, remedy = "an older", "train the model again"
         if version > VERSION:
@@ -228,7 +228,7 @@ def _read_array(data: bytes) -> NDArray[Any]:
             raise ValueError("no text")
         return array.reshape(shape).astype(dtype.newbyteorder("="))
     except ValueError:
-        _damaged("an array in it is damaged")
+        _damage("an array in it is damaged")
 
 
 def name_of(obj: object) -> str:

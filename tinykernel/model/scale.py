@@ -116,7 +116,7 @@ def _constant_values(scaling: InputScaling) -> NDArray[np.float64]:
     return np.clip(np.zeros(scaling.scale.size), scaling.low, scaling.high)
 
 
-def _shared(values: NDArray[Any]) -> NDArray[Any]:
+def _one_scale(values: NDArray[Any]) -> NDArray[Any]:
     """Return one value if all inputs have the same, else all values."""
     return values[:1] if np.all(values == values[0]) else values
 
@@ -138,7 +138,7 @@ def _float_scaler(scaling: InputScaling, bits: int, varying: NDArray[np.bool_]) 
         raw = offset.astype(np.float64) + (middle + 0.5) / multiplier.astype(np.float64)
     with np.errstate(invalid="ignore"):
         centre = np.where(varying, (raw - scaling.offset) * scale, _constant_values(scaling))
-    scaler = Scale("float32", bits, _shared(offset), _shared(multiplier))
+    scaler = Scale("float32", bits, _one_scale(offset), _one_scale(multiplier))
     return QuantizedInputs(scaler, step, centre)
 
 
@@ -202,7 +202,7 @@ def _integer_scaler(
     step = _integer_step(ranges, (1 << bits) - 1)
     for i, raw in ranges.items():
         fields[:, i] = _integer_fields(raw, step, bits)
-    offset, multiplier, span, pre_shift = (_shared(row) for row in fields)
+    offset, multiplier, span, pre_shift = (_one_scale(row) for row in fields)
     scaler = Scale(raw_dtype, bits, offset, multiplier, span, pre_shift)
     for i, raw in ranges.items():
         samples = _samples(raw.first, raw.last)

@@ -49,7 +49,7 @@ class Layer:
         np.multiply(products, self.multipliers, out=products)
         np.right_shift(products, self.shifts, out=products)
         values = np.clip(products, 0, 255, out=products).astype(np.uint8)
-        return values if self.pool == (1, 1) else self._pooled(values)
+        return values if self.pool == (1, 1) else self._pool(values)
 
     def _sums(self, maps: NDArray[Any], exact: type[np.floating[Any]]) -> NDArray[Any]:
         weights = self.weights.astype(exact)
@@ -65,7 +65,7 @@ class Layer:
             total += shifted @ part.T if self.kind == MIXED else shifted * part
         return total
 
-    def _pooled(self, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def _pool(self, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Replace patches side by side; rows and columns that fill none are left out."""
         (n, high, wide, channels), (rows, columns) = values.shape, self.pool
         high, wide = high // rows, wide // columns

@@ -50,7 +50,7 @@ class Piece(Record, ABC):
         """In which order the firmware computes what it gives, if not that of the model."""
         return None
 
-    def reordered(self, order: NDArray[np.int64]) -> Any:
+    def reorder(self, order: NDArray[np.int64]) -> Any:
         """Return the same, but for the order of what it gives or takes; None where it cannot."""
         return None
 

@@ -169,7 +169,7 @@ def _label(owner: str, value: object, plain: Any) -> Any:
     return plain
 
 
-def _listed(name: str, annotation: str, default: Any) -> Field:
+def _list(name: str, annotation: str, default: Any) -> Field:
     """Read a field from its annotation: ``NDArray[np.int8]``, ``tuple[int, ...]``, ``A | None``."""
     text = annotation.removesuffix(" | None")
     array = re.fullmatch(r"(NDArray|Matrix)\[(?:np\.)?(\w+?)_?\]", text)
@@ -205,7 +205,7 @@ class Record:
         """List the fields."""
         known = vars(cls)
         cls.FIELDS += tuple(
-            _listed(name, annotation, known.get(name))
+            _list(name, annotation, known.get(name))
             for name, annotation in inspect.get_annotations(cls).items()
             if not annotation.startswith("ClassVar")
             and getattr(known.get(name), "metadata", {}).get("stored", True)

@@ -57,12 +57,12 @@ def signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def _gathered(word: int, *fields: tuple[int, int, int]) -> int:
+def _gather(word: int, *fields: tuple[int, int, int]) -> int:
     """Put a number together; a field is its lowest bit in the word, its width, and its place."""
     return sum((word >> low & (1 << width) - 1) << place for low, width, place in fields)
 
 
-def _moved(size: int, change: int | None, sign: int = 1) -> Effect:
+def _move(size: int, change: int | None, sign: int = 1) -> Effect:
     """Return the effect of adding a word, if it is known, times `sign` to the stack pointer."""
     if change is None:
         return Effect(size, problem=VARIABLE_STACK)
@@ -79,7 +79,7 @@ def _arm(machine: MachineState, at: int, half: int) -> Effect:
     if half & 0xFF80 == 0xB080:
         return Effect(2, grows=4 * (half & 0x7F))
     if half & 0xFF87 == 0x4485:
-        return _moved(2, machine.known.get(register))
+        return _move(2, machine.known.get(register))
     _arm_track(machine, at, half)
     if half & 0xFF87 == 0x4700:
         returns = register == 14 or popped >> register & 1
@@ -128,7 +128,7 @@ def _arm_branch(at: int, first: int, second: int) -> Effect:
     if second & 0xD000 == 0x8000:
         if first >> 6 & 15 >= 14:
             return Effect(4)
-        raw = _gathered(second, (11, 1, 19), (13, 1, 18), (0, 11, 1))
+        raw = _gather(second, (11, 1, 19), (13, 1, 18), (0, 11, 1))
         raw |= sign << 20 | (first & 0x3F) << 12
         return Effect(4, jump=at + 4 + signed(raw, 21))
     upper = ~(second >> 13 ^ sign) & 1
@@ -166,7 +166,7 @@ def _arm_wide(machine: MachineState, at: int, first: int, second: int) -> Effect
         return Effect(4, grows=raw)
     if first & 0xFFEF in (0xEBAD, 0xEB0D) and second & 0x0F00 == 0x0D00:
         sign = -1 if first & 0xFFEF == 0xEBAD else 1
-        return _moved(4, machine.known.get(second & 15), sign)
+        return _move(4, machine.known.get(second & 15), sign)
     machine.forget(first & 15, second >> 12, second >> 8 & 15, second & 15)
     if first & 0xFBF0 == 0xF240 and not second & 0x8000:
         machine.known[second >> 8 & 15] = (first & 15) << 12 | raw
@@ -192,7 +192,7 @@ def _riscv(machine: MachineState, at: int, half: int) -> Effect:
     immediate = signed(word >> 20, 12)
     if opcode == 0x13 and word >> 12 & 7 == 0:
         if target == 2:
-            return _moved(4, immediate if source == 2 else None)
+            return _move(4, immediate if source == 2 else None)
         if source == 0 or source in machine.known:
             machine.known[target] = machine.known.get(source, 0) + immediate
         else:
@@ -201,9 +201,9 @@ def _riscv(machine: MachineState, at: int, half: int) -> Effect:
         base = at if opcode == 0x17 else 0
         machine.known[target] = base + signed(word & 0xFFFFF000, 32)
     elif opcode == 0x33 and target == 2:
-        return _moved(4, machine.known.get(word >> 20 & 31), -1 if word >> 30 & 1 else 1)
+        return _move(4, machine.known.get(word >> 20 & 31), -1 if word >> 30 & 1 else 1)
     elif opcode == 0x6F:
-        raw = _gathered(word, (31, 1, 20), (12, 8, 12), (20, 1, 11), (21, 10, 1))
+        raw = _gather(word, (31, 1, 20), (12, 8, 12), (20, 1, 11), (21, 10, 1))
         return _riscv_jump(4, target, at + signed(raw, 21))
     elif opcode == 0x67:
         if target == 0 and source == 1:
@@ -211,7 +211,7 @@ def _riscv(machine: MachineState, at: int, half: int) -> Effect:
         base_value = machine.known.get(source)
         return _riscv_jump(4, target, None if base_value is None else base_value + immediate)
     elif opcode == 0x63:
-        raw = _gathered(word, (31, 1, 12), (7, 1, 11), (25, 6, 5), (8, 4, 1))
+        raw = _gather(word, (31, 1, 12), (7, 1, 11), (25, 6, 5), (8, 4, 1))
         return Effect(4, jump=at + signed(raw, 13))
     else:
         machine.forget(target)
@@ -230,22 +230,22 @@ def _riscv_jump(size: int, link: int, goal: int | None) -> Effect:
 
 def _riscv_short(machine: MachineState, at: int, half: int) -> Effect:
     group, register = half & 0xE003, half >> 7 & 31
-    small = signed(_gathered(half, (12, 1, 5), (2, 5, 0)), 6)
+    small = signed(_gather(half, (12, 1, 5), (2, 5, 0)), 6)
     if group == 0x6001 and register == 2:
-        raw = _gathered(half, (12, 1, 9), (6, 1, 4), (5, 1, 6), (3, 2, 7), (2, 1, 5))
-        return _moved(2, signed(raw, 10))
+        raw = _gather(half, (12, 1, 9), (6, 1, 4), (5, 1, 6), (3, 2, 7), (2, 1, 5))
+        return _move(2, signed(raw, 10))
     if group == 0x0001 and register == 2:
-        return _moved(2, small)
+        return _move(2, small)
     if group == 0x0001 and register in machine.known:
         machine.known[register] += small
     elif group in (0x4001, 0x6001):  # c.li, c.lui
         machine.known[register] = small << (12 if group == 0x6001 else 0)
     elif group in (0x2001, 0xA001):  # c.jal, c.j
-        raw = _gathered(half, (12, 1, 11), (11, 1, 4), (9, 2, 8), (8, 1, 10), (7, 1, 6))
-        raw |= _gathered(half, (6, 1, 7), (3, 3, 1), (2, 1, 5))
+        raw = _gather(half, (12, 1, 11), (11, 1, 4), (9, 2, 8), (8, 1, 10), (7, 1, 6))
+        raw |= _gather(half, (6, 1, 7), (3, 3, 1), (2, 1, 5))
         return _riscv_jump(2, 1 if group == 0x2001 else 0, at + signed(raw, 12))
     elif group in (0xC001, 0xE001):
-        raw = _gathered(half, (12, 1, 8), (10, 2, 3), (5, 2, 6), (3, 2, 1), (2, 1, 5))
+        raw = _gather(half, (12, 1, 8), (10, 2, 3), (5, 2, 6), (3, 2, 1), (2, 1, 5))
         return Effect(2, jump=at + signed(raw, 9))
     elif half & 0xF07F == 0x8002 and register:  # c.jr
         known = machine.known.get(register)
@@ -253,7 +253,7 @@ def _riscv_short(machine: MachineState, at: int, half: int) -> Effect:
     elif half & 0xF07F == 0x9002 and register:  # c.jalr
         return _riscv_jump(2, 1, machine.known.get(register))
     elif half & 0xF003 == 0x9002 and register == 2:  # c.add sp, register
-        return _moved(2, machine.known.get(half >> 2 & 31))
+        return _move(2, machine.known.get(half >> 2 & 31))
     else:
         machine.forget(register, 8 + (half >> 2 & 7), 8 + (half >> 7 & 7))
     return Effect(2)
@@ -281,7 +281,7 @@ def _xtensa(machine: MachineState, at: int, word: int) -> Effect:
             machine.known[t] = literal
     elif kind == 2 and r in (12, 13) and t == 1:  # addi, addmi to the stack pointer
         change = signed(byte, 8) << (8 if r == 13 else 0)
-        return _moved(3, change if s == 1 else None)
+        return _move(3, change if s == 1 else None)
     elif kind == 2 and r == 10:  # movi
         machine.known[t] = signed(s << 8 | byte, 12)
     elif kind in (2, 3):
@@ -323,7 +323,7 @@ def _xtensa_register(machine: MachineState, word: int) -> Effect:
             return Effect(3, jump=None if returns else known, ends=True, problem=wrong)
     elif operation in (0x80, 0xC0) and r == 1:
         sign = -1 if operation == 0xC0 else 1
-        return _moved(3, machine.known.get(t) if s == 1 else None, sign)
+        return _move(3, machine.known.get(t) if s == 1 else None, sign)
     elif word == 0x201110:  # mov a1, a1: left by the linker of a call that became shorter
         return Effect(3)
     elif operation == 0x20 and r == 1 and s == t:  # mov a1, register
@@ -384,7 +384,7 @@ def _avr_frame(machine: MachineState, half: int) -> Effect:
         if half >> 4 & 31 != _AVR_Y:
             return Effect(2, problem=VARIABLE_STACK)
         machine.known[_AVR_Y] = 0
-        return _moved(2, distance)
+        return _move(2, distance)
     return Effect(_avr_size(half))
 
 

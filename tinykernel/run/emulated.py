@@ -265,7 +265,7 @@ def _emulator(machine: Machine, program: Path, back_end: str) -> "_Unicorn | Sim
 def trace(machine: Machine, program: Path, *, back_end: str = "qemu") -> Iterator[Block]:
     """Run an ELF file to its end, and give the blocks of instructions in the order of execution."""
     if back_end == "qemu":
-        yield from _translated(machine, program)
+        yield from _translate(machine, program)
         return
     addresses: list[int] = []
     status, _ = _emulator(machine, program, back_end).run(600.0, addresses)
@@ -274,7 +274,7 @@ def trace(machine: Machine, program: Path, *, back_end: str = "qemu") -> Iterato
     yield from map(blocks.__getitem__, addresses)
 
 
-def _translated(machine: Machine, program: Path) -> Iterator[Block]:
+def _translate(machine: Machine, program: Path) -> Iterator[Block]:
     """Read a log of QEMU: each block as it is translated, then a line for each execution."""
     log = program.parent / "trace.log"
     status, _ = run(

@@ -41,7 +41,7 @@ _BETWEEN_EVENTS, _MOST_LOAD = 0.1, 0.5
 
 
 @functools.cache
-def _measured() -> dict[str, Any]:
+def _measurements() -> dict[str, Any]:
     """Read the measured prices and their errors by target."""
     # Stages of whole numbers run the same instructions with an FPU: they were counted without.
     targets: dict[str, Any] = json.loads(PRICES.read_text(encoding="utf-8"))["targets"]
@@ -74,17 +74,17 @@ def work_of(model: IntegerModel) -> dict[str, dict[str, float]]:
 def check_counted(target: str | Target) -> dict[str, dict[str, float]]:
     """Return the prices of a target; a TinykernelError says that its core was not measured."""
     row = find_target(target)
-    if row.name not in _measured():
+    if row.name not in _measurements():
         raise TargetError(
             f"no instructions were counted for target {row.name}; leave time and instructions out "
             "of the budget, or add the target in benchmarks/instruction_counts.py"
         )
-    return dict(_measured()[row.name]["prices"])
+    return dict(_measurements()[row.name]["prices"])
 
 
 def instruction_margin(target: str | Target) -> float:
     """Return by which share a count may exceed its estimate, on a measured target."""
-    excess: float = _measured()[find_target(target).name]["largest_excess"]
+    excess: float = _measurements()[find_target(target).name]["largest_excess"]
     return max(_LEAST_MARGIN, excess)
 
 

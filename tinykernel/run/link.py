@@ -105,7 +105,7 @@ class Link:
         try:
             self._device.write(text.encode("ascii"))
         except self._failures:
-            raise self._gone() from None
+            raise self._gone_error() from None
 
     def read(self) -> bytes:
         """Return what has arrived; waits a moment where nothing has."""
@@ -115,7 +115,7 @@ class Link:
         try:
             return bytes(self._device.read(min(max(1, self._device.in_waiting), _MOST)))
         except self._failures:
-            raise self._gone() from None
+            raise self._gone_error() from None
 
     def line(self, seconds: float) -> str | None:
         """Return the next line without its end; None where none ends within the time."""
@@ -137,7 +137,7 @@ class Link:
             if self.read():
                 last = time.monotonic()
 
-    def _gone(self) -> TinykernelError:
+    def _gone_error(self) -> TinykernelError:
         return BoardError(f"{self.port}: the board was disconnected; check its cable")
 
 

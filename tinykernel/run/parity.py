@@ -286,7 +286,7 @@ def expected_values(model: IntegerModel, entries: Inputs) -> dict[str, NDArray[A
 
 def _with_labels(model: IntegerModel, Q: NDArray[Any]) -> NDArray[np.int32]:
     """Return scores and labels of quantized inputs, and the columns of a model that decides."""
-    scores = model.scores_quantized(Q)
+    scores = model.quantized_scores(Q)
     if model.is_regressor:  # and whether a second call gives others
         return np.column_stack([scores, np.zeros(len(scores), dtype=np.int32)])
     columns = [scores, scores.argmax(axis=1)]
@@ -294,7 +294,7 @@ def _with_labels(model: IntegerModel, Q: NDArray[Any]) -> NDArray[np.int32]:
         decision, (_, margin) = model.decision, margins(scores)
         columns += [decision.decide(scores), margin.view(np.int32), decision.confidence(scores)]
         if decision.novelty_threshold is not None:
-            novelty = model.novelty_quantized(Q, scores)
+            novelty = model.quantized_novelty(Q, scores)
             columns += [novelty, decision.is_novel(novelty)]
     return np.column_stack(columns).astype(np.int32)
 

@@ -50,7 +50,7 @@ class Sensor:
         self._reader: Lines | Frames = Lines() if form == "text" else Frames()
         self._arrived: queue.SimpleQueue[tuple[float, bytes | TinykernelError]]
         self._arrived = queue.SimpleQueue()
-        self._begun = self._latest = time.monotonic()
+        self._begin = self._latest = time.monotonic()
         self._waiting: Arrived | None = None  # came with those that made the channels known
         self._seen = b""
         self._stop = threading.Event()
@@ -102,7 +102,7 @@ class Sensor:
             now, data = time.monotonic(), b""
         if isinstance(data, TinykernelError):
             raise data
-        if now - max(self._begun, self.arrivals.latest) > _SILENCE and self.names:
+        if now - max(self._begin, self.arrivals.latest) > _SILENCE and self.names:
             raise BoardError(
                 f"{self.link.port}: no sample in {_SILENCE:.0f} seconds; check that the sketch runs"
             )
@@ -339,7 +339,7 @@ class Recorder:
         self.paths: list[Path] = []
         self._notes: list[str] = []
 
-    def _begun(self, label: str) -> RecordingFile:
+    def _begin(self, label: str) -> RecordingFile:
         return RecordingFile(self.folder, label, self.group, self.sensor)
 
     def _end(self, recording: RecordingFile) -> None:
@@ -349,9 +349,9 @@ class Recorder:
         paths = recording.finish(self.rate or measured)
         self.paths += paths
         if paths:
-            self._notes += [f"{paths[0].name}: {note}" for note in self._noted(recording)]
+            self._notes += [f"{paths[0].name}: {note}" for note in self._note(recording)]
 
-    def _noted(self, recording: RecordingFile) -> Iterator[str]:
+    def _note(self, recording: RecordingFile) -> Iterator[str]:
         if not (self.rate or self.sensor.rate):
             yield (
                 "the rate is unknown, as the samples came at once, so it has no times; train with "
@@ -380,7 +380,7 @@ class Recorder:
         """Append samples; those behind a gap begin the recording that is returned."""
         if batch.gap and recording.samples:
             self._end(recording)
-            recording = self._begun(recording.labels[0])
+            recording = self._begin(recording.labels[0])
         if batch.samples:
             recording.take(batch)
         return recording
@@ -389,7 +389,7 @@ class Recorder:
         """Make a recording of so many seconds, or of that many samples at `rate`."""
         # A silent or lost sensor ends it with a TinykernelError, Ctrl-C with a KeyboardInterrupt;
         # the samples so far are saved.
-        recording = self._begun(label)
+        recording = self._begin(label)
         try:
             while not self._is_long(recording, seconds):
                 recording = self._append(recording, self.sensor.take())

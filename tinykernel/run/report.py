@@ -52,7 +52,7 @@ class Report:
         """Limits of the budget that are exceeded, and by how much."""
         asked, seconds = self.limits or Limits(flash=self.budget), self.seconds
         limits = ("flash", self.flash, asked.flash), ("RAM", self.ram, asked.ram)
-        exceeded = _exceeded((*limits, ("stack", self.stack, asked.stack)), "of the budget")
+        exceeded = _excess((*limits, ("stack", self.stack, asked.stack)), "of the budget")
         count, most, limit = self.instructions, asked.instructions, asked.time
         if count is not None and most is not None and count > most:
             exceeded.append(
@@ -70,7 +70,7 @@ class Report:
     def problems(self) -> tuple[str, ...]:
         """What does not fit, and by how much."""
         chip = ("flash", self.flash, self.chip_flash), ("RAM", self.ram, self.chip_ram)
-        return (*self.over_budget, *_exceeded(chip, "of the chip"))
+        return (*self.over_budget, *_excess(chip, "of the chip"))
 
     @property
     def seconds(self) -> float | None:
@@ -199,7 +199,7 @@ def report(
     )
 
 
-def _exceeded(limits: Iterable[tuple[str, int, int | None]], whose: str) -> list[str]:
+def _excess(limits: Iterable[tuple[str, int, int | None]], whose: str) -> list[str]:
     """Say which limits are exceeded, and by how much."""
     return [
         f"{name} is {needed} bytes, {count(needed - limit, 'byte')} more than the {limit} {whose}"

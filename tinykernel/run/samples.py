@@ -150,14 +150,14 @@ class Lines:
                 self.lost += bool(text)
             elif self.layout is None:
                 self._early.append(sample)
-                samples += self._learned()
+                samples += self._learn()
             elif len(sample[1]) == len(self.layout.names):
                 samples.append(sample[1])
             else:
                 self.lost += 1
         return samples
 
-    def _learned(self) -> list[tuple[str, ...]]:
+    def _learn(self) -> list[tuple[str, ...]]:
         """Learn the channels from the lines so far, if enough agree; return their samples."""
         ((names, size), alike), *_ = Counter((a, len(b)) for a, b in self._early).most_common(1)
         if alike < _LINES_TO_LEARN:

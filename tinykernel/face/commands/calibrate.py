@@ -194,7 +194,7 @@ def _events(
         )
     else:
         sources = without_training(file, data, sources)
-        used = judging.seen_in_words(file.share_seen(events.some_windows(file.model, sources)))
+        used = judging.usage_in_words(file.seen_share(events.some_windows(file.model, sources)))
         if used:
             raise DataError(f"{data}: {used}; give recordings that were not trained on")
     model, hop = _often(file, sources.rate)
@@ -274,7 +274,7 @@ def _one_class(
 
 def _refuse_seen(file: ModelFile, rows: Rows) -> None:
     """Refuse training rows, on which a model is too sure."""
-    used = judging.seen_in_words(file.share_seen(rows.X))
+    used = judging.usage_in_words(file.seen_share(rows.X))
     if used:
         raise DataError(
             f"{rows.source}: {used}; the promise would not hold for new rows, so give other rows"
@@ -304,7 +304,7 @@ def train_novelty(options: Mapping[str, Any]) -> None:
     with showing_progress(options["quiet"]):
         rows = _read(options)
         say("training", 0, None)
-        watch, sizes = _fitted(rows, options, options["budget"])
+        watch, sizes = _fit(rows, options, options["budget"])
     model = watch.quantize()
     save(model, output, _about(rows, watch, options))
     if watch.alarms_ is None:
@@ -362,7 +362,7 @@ def _read(options: Mapping[str, Any]) -> Dataset:
     return normal_rows(data, selection_of(options))
 
 
-def _fitted(
+def _fit(
     rows: Dataset, options: Mapping[str, Any], limits: Limits | None
 ) -> tuple[NoveltyDetector, Report | None]:
     """Train, with fewer prototypes until the linked model keeps to the budget."""

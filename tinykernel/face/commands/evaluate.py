@@ -19,7 +19,7 @@ from tinykernel.face.evaluation import (
     evaluation_in_words,
     print_notes,
     print_verification,
-    seen_in_words,
+    usage_in_words,
     verification_json,
 )
 from tinykernel.face.output import (
@@ -68,7 +68,7 @@ def evaluate_command(
     clips = None
     if rows.clip is not None:
         clips = evaluate_clips(integer, rows.X, y, rows.clip, rows.group)
-    seen, calibrated = (opened.share_seen(rows.X, kind) for kind in ("training", "calibration"))
+    seen, calibrated = (opened.seen_share(rows.X, kind) for kind in ("training", "calibration"))
     if as_json:
         about: dict[str, Any] = {"data": rows.source, "part": rows.part, "notes": list(rows.notes)}
         about |= {"seen_in_training": seen, "seen_in_calibration": calibrated}
@@ -84,9 +84,9 @@ def evaluate_command(
         typer.echo(f"one answer a recording, from the sum of its windows' scores: {right}")
     judging.print_notes(note for note in rows.notes if note not in result.cautions)
     if seen:
-        typer.echo(f"{judging.seen_in_words(seen)}: the accuracy on new ones may be lower")
+        typer.echo(f"{judging.usage_in_words(seen)}: the accuracy on new ones may be lower")
     if calibrated:
-        used = judging.seen_in_words(calibrated, "to calibrate")
+        used = judging.usage_in_words(calibrated, "to calibrate")
         typer.echo(f"{used}, so they cannot confirm the promise")
     if judged.train is None:
         typer.echo("hint: --train DATA, with the training rows, adds the baselines")
@@ -103,7 +103,7 @@ def _events(file: ModelFile, data: str, train: str | None, *, as_json: bool, qui
         if train is not None:
             raise args.misuse("--train", "not for events of long recordings; leave it out")
         held = without_training(file, data, held)
-        seen = file.share_seen(events.some_windows(file.model, held))
+        seen = file.seen_share(events.some_windows(file.model, held))
         assert file.model.events is not None
         every = zip(file.model.classes, file.model.events.thresholds.tolist(), strict=True)
         silent = tuple(label for label, threshold in every if not threshold)
@@ -116,7 +116,7 @@ def _events(file: ModelFile, data: str, train: str | None, *, as_json: bool, qui
         columns = events.CURVE_COLUMNS
         print_table(columns, events.curve_in_words(result), right=columns)
         if seen:
-            typer.echo(judging.seen_in_words(seen))
+            typer.echo(judging.usage_in_words(seen))
         judging.print_notes(cautions["cautions"], "caution")
     return True
 
@@ -323,7 +323,7 @@ def verify_command(
     evaluation = None
     if compared.y is not None:
         evaluation = evaluate(integer, compared.X, compared.y, groups=compared.group)
-    seen = opened.share_seen(compared.X)
+    seen = opened.seen_share(compared.X)
     if as_json:
         extra: dict[str, Any] = {"part": compared.part, "notes": list(compared.notes)}
         extra |= {"seen_in_training": seen, "evaluation": evaluation and evaluation.to_dict()}
@@ -335,7 +335,7 @@ def verify_command(
         if evaluation is not None:
             print_pairs(evaluation_in_words(evaluation))
         if seen:
-            typer.echo(seen_in_words(seen))
+            typer.echo(usage_in_words(seen))
     wrong = [
         f"{result.target}: {count(result.differences, 'difference')} between C and Python; the "
         f"first: {result.first_difference}"

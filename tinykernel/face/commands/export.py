@@ -60,7 +60,7 @@ def export_command(
     if check:
         _check(ctx, check, model, data, as_json=as_json)
         return
-    from tinykernel.compile.projects import described, export
+    from tinykernel.compile.projects import describe_format, export
     from tinykernel.pieces.tables import name_from
 
     options, _ = gather(ctx.params, ("export",), model)
@@ -70,7 +70,7 @@ def export_command(
     chosen = _target(target, project_format, opened)
     row = None if chosen is None else chosen.name
     prefix = name_from(model.stem) if name is None else name
-    _, texts = described(project_format)
+    _, texts = describe_format(project_format)
     folder = output or Path(texts["folder"].format(name=prefix, target=row))
     inputs = [Path(path) for path in (model, data) if path is not None]
     if chosen is not None and not force:

@@ -130,7 +130,7 @@ def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
     if model.decision is not None:
         decisions, confidence = decisions_of(model, scores).values()
         facts |= {"decisions": decisions, "confidence": confidence}
-        sure = [("decision", list(map(_or_refused, decisions))), ("confidence", confidence)]
+        sure = [("decision", list(map(_or_refusal, decisions))), ("confidence", confidence)]
         share = sum(label is not None for label in decisions) / max(1, len(labels))
         remark = f"answered {out.percent(share)} of {count(len(labels), 'row')}"
     if rows.y is not None:
@@ -141,7 +141,7 @@ def _labels(model: IntegerModel, rows: Rows, scores: NDArray[Any]) -> _Answers:
     return _Answers(facts, columns, [*begin, *true, *sure, *few], remark)
 
 
-def _or_refused(label: object) -> str:
+def _or_refusal(label: object) -> str:
     return "refused" if label is None else str(label)
 
 
@@ -162,7 +162,7 @@ def _follow(
                 if not as_json and not quiet:
                     table.show(rows)
                 if output is not None:
-                    named = (row | {"decision": _or_refused(row.get("decision"))} for row in rows)
+                    named = (row | {"decision": _or_refusal(row.get("decision"))} for row in rows)
                     lines.extend([row[name] for name in table.columns] for row in named)
                 yield rows
 
@@ -200,7 +200,7 @@ class _StreamTable:
             cells = []
             for name, width in self.widths.items():
                 x = row[name]
-                text = f"{x:.2f}" if isinstance(x, float) else visible(_or_refused(x))
+                text = f"{x:.2f}" if isinstance(x, float) else visible(_or_refusal(x))
                 is_number = name in ("time", "sample", "confidence")
                 cells.append(text.rjust(width) if is_number else text.ljust(width))
             typer.echo("    ".join(cells).rstrip())

@@ -68,7 +68,7 @@ def train_command(
         return
     begun = options["begun"] = time.monotonic()
     with showing_progress(quiet):
-        training, result = _trained(options)
+        training, result = _train_all(options)
     result["seconds"] = round(time.monotonic() - begun, 3)
     dataset, evaluation = training.dataset, training.evaluation
     if not as_json and not quiet:
@@ -112,7 +112,7 @@ class _Training:
         return {"model": self.output, "bytes": self.output.stat().st_size}
 
 
-def _trained(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
+def _train_all(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
     """Read, train, save and judge; also return the result of ``--json``."""
     from tinykernel.face import dataset as reading
 

@@ -23,7 +23,7 @@ from tinykernel.base.frames import in_numbers
 from tinykernel.base.progress import report as say
 from tinykernel.base.text import size, visible
 from tinykernel.compile.enums import consists_of
-from tinykernel.compile.targets import TARGETS, targets_named
+from tinykernel.compile.targets import TARGETS, find_targets
 from tinykernel.data.origin import Origin
 from tinykernel.data.splits import seen_before
 from tinykernel.face.pages.chip import ChipInPage, chip_in_page
@@ -514,8 +514,8 @@ def report_page(
     limits = None if budget is None else parse_limits(budget)
     default = about["target"] if about.get("target") in TARGETS else "cortex-m4"
     asked = [target] if isinstance(target, str) else list(target) or [default]
-    names = targets_named(asked, [row.name for row in TARGETS.values() if row.family != "host"])
-    memory, costs = _measured(integer, names, limits, about, compiler)
+    names = find_targets(asked, [row.name for row in TARGETS.values() if row.family != "host"])
+    memory, costs = _measurements(integer, names, limits, about, compiler)
     judged = LabelEvaluation.of_record(about.get("evaluation"))
     if data is None:
         rows = "" if judged is None else "held out by the training, and judged then"
@@ -554,7 +554,7 @@ def report_page(
     )
 
 
-def _measured(
+def _measurements(
     model: IntegerModel,
     names: Sequence[str],
     budget: Limits | None,

@@ -48,7 +48,7 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
     machine_: IntegerModel
     coding_: dict[str, Any]
 
-    def _coded(self, X: Any, options: TrainerOptions) -> Any:
+    def _code(self, X: Any, options: TrainerOptions) -> Any:
         """Return training rows; text and missing values of a table become numbers."""
         if hasattr(self, "coding_"):
             del self.coding_  # that of another model
@@ -59,7 +59,7 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
         return rows
 
     @staticmethod
-    def _shaped(X: ArrayLike, options: TrainerOptions) -> tuple[Any, tuple[int, ...] | None]:
+    def _shape(X: ArrayLike, options: TrainerOptions) -> tuple[Any, tuple[int, ...] | None]:
         """Return training rows, and the shape of one that is no row of a table; check options."""
         options.check()
         rows, sides = flat(X)
@@ -246,7 +246,7 @@ class KernelEstimator(MachineEstimator):
         names = {field.name for field in fields(self.KIND)} & set(parameters)
         options = self.KIND(**{name: parameters[name] for name in names})
         limits, target = self._limits(options)
-        X, shape = self._shaped(self._coded(X, options), options)
+        X, shape = self._shape(self._code(X, options), options)
         checked = self._weighted_rows(X, y, sample_weight, **self.CHECKS)
         others = None if validation is None else self._checked_pair(validation)
         data, attributes = self._train_set(y, options, *checked, validation=others, **beside)

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from tinykernel.base.checks import as_groups, at_least
 from tinykernel.base.errors import OptionError, RowsError, TinykernelError
-from tinykernel.base.frames import uncoded
+from tinykernel.base.frames import without_codes
 from tinykernel.base.options import declared, option
 from tinykernel.kinds.delivery import Measure, deliver, estimated
 from tinykernel.kinds.estimators.machines import DEFAULT_TARGET, MachineEstimator
@@ -174,7 +174,7 @@ class NoveltyDetector(OutlierMixin, MachineEstimator):
         names = "n_prototypes", "n_kernels", "window_shape", "hop"
         options = NoveltyOptions(random_state=seed, **{name: getattr(self, name) for name in names})
         limits = limits_on(self.budget, self.target, is_sized=True)
-        X, shape = self._shaped(uncoded(X), options)
+        X, shape = self._shape(without_codes(X), options)
         rows = self._numeric(X)
         if len(rows) < 2:
             raise RowsError("X: 1 sample; give at least two normal rows")
@@ -187,7 +187,7 @@ class NoveltyDetector(OutlierMixin, MachineEstimator):
             raise RowsError("groups: all rows are in one group; give at least two groups")
         raw, order = canonical_order(raw, np.zeros(len(raw), np.int64) if codes is None else codes)
         units, codes = (each if each is None else each[order] for each in (units, codes))
-        out = _held_out(len(raw), codes, self.calibration_size, rng)
+        out = _outside(len(raw), codes, self.calibration_size, rng)
         inside = None if codes is None else group_codes(codes[~out], everyone[~out])
         if codes is not None and inside is None:  # of one group nothing can be held out
             options = replace(options, effort="quick")
@@ -202,7 +202,7 @@ class NoveltyDetector(OutlierMixin, MachineEstimator):
 
         `X` is as in `fit`.
         """
-        rows = self._checked_rows(uncoded(X))
+        rows = self._checked_rows(without_codes(X))
         return -novelty_of(self.machine_, rows).astype(np.float64)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -242,7 +242,7 @@ def _with_threshold(model: IntegerModel, threshold: int) -> IntegerModel:
     return replace(model, readout=replace(model.readout, offset=offset))
 
 
-def _held_out(
+def _outside(
     n: int, groups: NDArray[np.int64] | None, share: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     """Return a mask of rows, or whole groups, to hold out: at least one, and not all."""

@@ -92,7 +92,7 @@ class _Trials:
             return np.inf
         name = f"{side} x {side}"
         progress.report("choosing the size of pictures", 0, None, name)
-        small = np.stack([_resized(image, side) for image in self.images])
+        small = np.stack([_resize(image, side) for image in self.images])
         rows, inside = small.reshape(len(small), -1), ~self.out
         groups = None if self.groups is None else self.groups[inside]
         options = self.options | {"image_shape": small.shape[1:], "groups": groups}
@@ -126,5 +126,5 @@ class _Trials:
         return self.candidates[choice.chosen].cost, choice.in_words
 
 
-def _resized(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+def _resize(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     return resized(lambda top, end: image[top:end], image.shape[0], image.shape[1], side, side)

@@ -91,7 +91,7 @@ def soft_labels(
         if classes is not None and not _has_probabilities(teacher):
             scale = _temperature(parts[0], np.searchsorted(classes, truth))
     if n_more:
-        parts.append(_decisions(_fitted(teacher, X, truth, can_clone), X_more, classes))
+        parts.append(_decisions(_fit(teacher, X, truth, can_clone), X_more, classes))
     decisions = np.concatenate(parts)
     taught = np.arange(0 if can_clone else n, n + n_more)
     origin = np.arange(n + n_more) if groups is None else np.asarray(groups)
@@ -106,12 +106,12 @@ def soft_labels(
         values[taught] = np.where(is_more, decisions.T, (decisions.T + values[taught].T) / 2).T
         return Lesson(np.arange(n + n_more), values, of_row, origin, decisions, taught, True)
     shares = softmax(decisions * scale)
-    row, code, part = _shared_out(shares, taught, np.searchsorted(classes, truth), n + n_more)
+    row, code, part = _share_out(shares, taught, np.searchsorted(classes, truth), n + n_more)
     answers = classes[shares.argmax(axis=1)]
     return Lesson(row, classes[code], of_row[row] * part, origin[row], answers, taught, False)
 
 
-def _shared_out(
+def _share_out(
     shares: NDArray[np.float64], taught: NDArray[np.int64], codes: NDArray[np.int64], n_rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return rows, their classes and the weight of each: the mean of label and teacher, in steps.
@@ -159,7 +159,7 @@ def _out_of_fold(
     return answers
 
 
-def _fitted(teacher: Any, X: Any, y: NDArray[Any], can_clone: bool) -> Any:
+def _fit(teacher: Any, X: Any, y: NDArray[Any], can_clone: bool) -> Any:
     """Return the teacher, or a clone fitted to all rows where it is not fitted."""
     if can_clone:
         try:
@@ -257,7 +257,7 @@ def train_drawn(
         trainings += 1
         estimator = method(**settings).fit(X, y, sample_weight, **rows)
         if n:
-            estimator.machine_ = _packed(estimator.machine_)
+            estimator.machine_ = _pack(estimator.machine_)
         model = as_integer_model(estimator)
         used = measure(model)
         if used.share <= 1:
@@ -269,7 +269,7 @@ def train_drawn(
         settings |= {"n_components": n, "sigma": estimator.sigma_}
 
 
-def _packed(model: IntegerModel) -> IntegerModel:
+def _pack(model: IntegerModel) -> IntegerModel:
     """Let five ternary weights share a byte."""
     parts = (
         replace(part, packed=True) if isinstance(part, Ternary) else part

@@ -132,14 +132,14 @@ def run_trial(work: Work, trial: Trial, stop: threading.Event | None = None) -> 
 
     try:
         with progress.observing(look):
-            trained = _trained(work, trial)
-            done = (_final if trial.is_final else _judged)(work, trial, trained)
+            trained = _train(work, trial)
+            done = (_final if trial.is_final else _judge)(work, trial, trained)
     except TinykernelError as error:
         done = Outcome(trial, 0.0, refused=str(error))
     return replace(done, seconds=time.perf_counter() - started)
 
 
-def _trained(work: Work, trial: Trial) -> TrainResult:
+def _train(work: Work, trial: Trial) -> TrainResult:
     inside = work.folds != trial.fold
     groups = None if work.groups is None else work.groups[inside]
     if groups is not None and np.unique(groups).size < 2:
@@ -163,7 +163,7 @@ def _search(trained: TrainResult) -> dict[str, Any] | None:
     return getattr(trained.classifier, "search_", None) or None
 
 
-def _judged(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
+def _judge(work: Work, trial: Trial, trained: TrainResult) -> Outcome:
     """Count the answers of the model on the held-out fold."""
     from sklearn.metrics import confusion_matrix
 

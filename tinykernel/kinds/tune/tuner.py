@@ -28,7 +28,7 @@ from tinykernel.base.errors import (
     TinykernelError,
 )
 from tinykernel.base.files import write_bytes_atomically
-from tinykernel.base.frames import uncoded
+from tinykernel.base.frames import without_codes
 from tinykernel.base.text import column_names, percent
 from tinykernel.compile.targets import find_target
 from tinykernel.kinds.tune.curve import TuneResult, curve, kilobytes, smallest_good
@@ -134,7 +134,7 @@ def tune(
         check_positive("max_time, in seconds,", max_time)
     if hasattr(X, "columns"):
         options.setdefault("feature_names", column_names(X.columns))
-    rows, labels = np.asarray(uncoded(X)), np.asarray(y)
+    rows, labels = np.asarray(without_codes(X)), np.asarray(y)
     if labels.shape != (len(rows),):
         raise ShapeError(f"y: shape {labels.shape}; give one value per row of X")
     named = as_groups(groups, len(rows))
@@ -287,16 +287,16 @@ class Journal:
         try:
             outcome = Outcome(Trial(content.pop("size"), content.pop("fold")), **content)
         except (KeyError, TypeError):
-            raise _damaged(file) from None
+            raise _damage(file) from None
         if not outcome.trial.is_final:
             return outcome
         model_file = self._model_file(outcome.trial)
         try:
             model = load(model_file)
         except TinykernelError:
-            raise _damaged(model_file) from None
+            raise _damage(model_file) from None
         if model.fingerprint() != fingerprint:
-            raise _damaged(model_file)
+            raise _damage(model_file)
         memory = decisive_report(model, self._header["options"]["target"])
         return replace(outcome, model=model, memory=memory)
 
@@ -324,11 +324,11 @@ def _read(file: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.pop("check", "") != _check(content):
-        raise _damaged(file)
+        raise _damage(file)
     return content
 
 
-def _damaged(file: Path) -> TinykernelError:
+def _damage(file: Path) -> TinykernelError:
     return FormatError(f"{file}: this part of the journal is damaged; {_ADVICE}")
 
 
@@ -420,9 +420,9 @@ class Run:
         """Say whether a trial would probably end within the time."""
         if self._max_time is None or not self._begun:
             return True  # one always runs, so that repeated runs make progress
-        return time.monotonic() - self._started + self._expected(trial) < self._max_time
+        return time.monotonic() - self._started + self._expect(trial) < self._max_time
 
-    def _expected(self, trial: Trial) -> float:
+    def _expect(self, trial: Trial) -> float:
         """Estimate the seconds of a trial from that of the closest size."""
         nearest = [
             (abs(o.trial.size - trial.size), -o.seconds * max(1, trial.size / o.trial.size))
@@ -453,7 +453,7 @@ class Run:
             passed = time.monotonic() - self._started
             waiting = [trial for trial in self.trials if trial not in self.outcomes]
             refused, limit = self.refused, self._max_time
-            expected = [self._expected(trial) for trial in waiting if trial.size not in refused]
+            expected = [self._expect(trial) for trial in waiting if trial.size not in refused]
             left = max(max(expected), sum(expected) / self._jobs)
             text += f", about {left:.0f} s left"
             if limit is not None and limit - passed < left:

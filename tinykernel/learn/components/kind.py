@@ -144,7 +144,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
 
     def tune(self, specs: Sequence[ComponentsSpec], problem: Problem, pace: Pace) -> Rounds:
         """Search sigma, layout, linear part and noise."""
-        prepared, fixed = problem.once(_prepared), set[str]()
+        prepared, fixed = problem.once(_prepare), set[str]()
         if prepared.smooth is not None:
             fixed.add("noise")
         if problem.options.sigma is not None:
@@ -171,7 +171,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
 
     def judge(self, spec: ComponentsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
         """Train inside a fold; of a smooth fit, add the mean loss of components that learn it."""
-        prepared = problem.once(_prepared)
+        prepared = problem.once(_prepare)
         if prepared.smooth is not None:
             fitted = candidate_of(spec, prepared.smooth.held_out(fold), problem, fold)
             loss = float(np.average(fitted.losses, weights=problem.data.weight[fold.outside]))
@@ -188,19 +188,19 @@ class ComponentsKind(Kind[ComponentsSpec]):
         if problem.is_quick:
             return spec
         return replace(
-            spec, draw=problem.once(_prepared).best_draw(self._recipe(spec, problem, pace))
+            spec, draw=problem.once(_prepare).best_draw(self._recipe(spec, problem, pace))
         )
 
     def fit(self, spec: ComponentsSpec, problem: Problem, pace: Pace) -> TrainingResult:
         """Train components, and a linear part beside them."""
         recipe, judging = self._recipe(spec, problem, pace), problem.options.validation_fraction
-        return problem.once(_prepared).trained(
+        return problem.once(_prepare).trained(
             recipe, judging, pace.replanned, small_code=spec.small_code
         )
 
     def _recipe(self, spec: ComponentsSpec, problem: Problem, pace: Pace) -> Recipe:
         """Return the recipe of a final training."""
-        recipe = problem.once(_prepared).adapted(spec.recipe)
+        recipe = problem.once(_prepare).adapted(spec.recipe)
         recipe = replace(recipe, epochs=pace.final_epochs(recipe.epochs))
         # Without a search noise is what suits the rows.
         return recipe if problem.is_quick else replace(recipe, noise=spec.noise)
@@ -209,7 +209,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
 KINDS = (ComponentsKind(),)
 
 
-def _prepared(problem: Problem) -> Prepared:
+def _prepare(problem: Problem) -> Prepared:
     """Return the rows as components learn them."""
     data, options = problem.data, problem.options
     size = {"layout": options.usual_layout, "n_components": _DEFAULT, "linear_bits": None}

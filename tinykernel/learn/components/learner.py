@@ -238,11 +238,11 @@ class Learner(Learned):
         self._in_threads(part, self._n_slots)
         self.gradients["gain"][:, 0] = self.totals[:, 1] / np.sqrt(self.recipe.n_components)
         if windows.are_stored:
-            self._from_stored(windows)
+            self._from_levels(windows)
         self._update(step, np.float32(1.0 / rows.size))
         return float(self.totals[:, 0].sum() / rows.size)
 
-    def _from_stored(self, windows: PhaseWindows) -> None:
+    def _from_levels(self, windows: PhaseWindows) -> None:
         """Turn gradients of levels of G and turns a unit of v into those of G and the rate."""
         diagonal, rate, centre = (self.gradients[name] for name in ("diagonal", "rate", "centre"))
         diagonal /= windows.worth.astype(np.float32)

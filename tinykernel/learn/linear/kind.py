@@ -142,7 +142,7 @@ class LinearKind(Kind[LinearSpec]):
             codes = problem.data.codes[fold.inside]
             decisions = decided(_ridge(spec, problem, rows.of(fold.inside), codes), others)
         else:
-            learner = problem.once(_learned, spec.bits, spec.scaler_scope, fold, share)
+            learner = problem.once(_learn, spec.bits, spec.scaler_scope, fold, share)
             is_blend = spec.solver == "blend"
             decisions = decided(blended(learner), others) if is_blend else learner.decide(others)
         return candidate_of(spec, decisions, problem, fold)
@@ -205,7 +205,7 @@ def _model(
         ) from error
 
 
-def _learned(problem: Problem, bits: int, scope: str, fold: Fold, share: float) -> LinearLearner:
+def _learn(problem: Problem, bits: int, scope: str, fold: Fold, share: float) -> LinearLearner:
     """Train inside a fold by gradients."""
     (_, rows), recipe = problem.once(_rows, scope), _recipe(bits, problem)
     recipe = replace(recipe, n_threads=1, epochs=max(1, round(share * recipe.epochs)))

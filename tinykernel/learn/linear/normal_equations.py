@@ -32,11 +32,11 @@ from tinykernel.learn.linear.ridge import (
     Fit,
     added,
     centred_products,
-    combined,
+    combine,
     diagonal_mean,
     discriminating,
     products_of_rows,
-    standardised,
+    standardise,
     weighted_mean,
 )
 from tinykernel.learn.sums import PANEL, eliminate, product, substitute
@@ -108,7 +108,7 @@ def fit_levels(
     if likely is not None:
         solved, offset, ended = likeliest(inputs, targets, share, standard)
     levels, step, stopped = _round(standard.upper, solved, standard.unit, bits, "rounding")
-    offset = offset - combined(standard.mean[:, None], step * levels)[0]
+    offset = offset - combine(standard.mean[:, None], step * levels)[0]
     return LevelFit((levels.T.astype(np.int8), step, offset), error, ended or stopped)
 
 
@@ -116,7 +116,7 @@ def decided(stored: RoundedWeights, inputs: NDArray[Any]) -> _Floats:
     """Return the decision values (n, n_outputs) of weights of few bits."""
     levels, unit, offset = stored
     columns = np.ascontiguousarray(inputs.T, np.float64)
-    return np.asarray(combined(columns, unit * levels.T) + offset, np.float32)
+    return np.asarray(combine(columns, unit * levels.T) + offset, np.float32)
 
 
 def standard_of(inputs: _Inputs, weight: NDArray[np.floating], penalty: float) -> Standard:
@@ -132,7 +132,7 @@ def round_to_plane(fit: Fit, standard: Standard, bits: int) -> tuple[RoundedWeig
     """
     unit = standard.unit
     levels, step, ended = _round(standard.upper, fit.weights * unit[:, None], unit, bits)
-    moved = combined(standard.mean[:, None], fit.weights - step * levels)[0]
+    moved = combine(standard.mean[:, None], fit.weights - step * levels)[0]
     return (levels.T.astype(np.int8), step, fit.offset + moved), ended
 
 
@@ -148,7 +148,7 @@ def fit_discriminants(
     system = _weighed_system(inputs, targets, weight)
     solved, standard = system.standard(LIKELY)
     weights = solved / standard.unit[:, None]
-    offset = system.mean[inputs.shape[1] :] - combined(standard.mean[:, None], weights)[0]
+    offset = system.mean[inputs.shape[1] :] - combine(standard.mean[:, None], weights)[0]
     fit = Fit(weights, offset, LIKELY, np.empty((0, 0)))
     fit = discriminating(fit._replace(left_out=fit.fitted(inputs)), codes, weight)
     if targets.shape[1] == 1:
@@ -225,7 +225,7 @@ class _System:
         """Return the weighted squared error of a solution on products of other rows."""
         weights = solved / self.unit[:, None]
         p, n_outputs = weights.shape
-        offset = self.mean[p:] - combined(self.mean[:p, None], weights)[0]
+        offset = self.mean[p:] - combine(self.mean[:p, None], weights)[0]
         weights = np.vstack([weights, -np.eye(n_outputs), offset])
         return added((weights * product(products, weights)).T)
 
@@ -250,13 +250,13 @@ def input_power(
     inputs: _Inputs, targets: NDArray[np.float32], weight: NDArray[np.float32], n_strong: int = 0
 ) -> _Doubles:
     """Return the effect of each input on the outputs of ridge regression, by its dual."""
-    rows, _, deviation, unit = standardised(inputs, n_strong)
+    rows, _, deviation, unit = standardise(inputs, n_strong)
     share = weight.astype(np.float64)
     gram = centred_products(products_of_rows(rows.astype(np.float64)), share)
     wanted = (targets - weighted_mean(targets, share)) * np.sqrt(share)[:, None]
     # Ratio of the means of the diagonals of Z' w Z and its dual.
     dual, *_ = _solve(gram, wanted, _RANKING * len(rows) / rows.shape[1], "ranking")
-    weights = combined(rows, dual * np.sqrt(share)[:, None])
+    weights = combine(rows, dual * np.sqrt(share)[:, None])
     moved: _Doubles = np.square(weights * (deviation / unit)[:, None]).sum(axis=1)
     return moved
 
@@ -364,7 +364,7 @@ def likeliest(
             missed = truth.copy()
             _take_chances(inputs, there / standard.unit[:, None], standard.mean, level, missed)
             total = weighted_mean(missed, share)
-            slope = combined(inputs, missed * share[:, None]) / added(share)
+            slope = combine(inputs, missed * share[:, None]) / added(share)
             slope = (slope - standard.mean[:, None] * total) / standard.unit[:, None]
             slope -= bound * standard.penalty * there
             before = weights, offset

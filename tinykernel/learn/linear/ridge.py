@@ -54,7 +54,7 @@ class Fit(NamedTuple):
     def fitted(self, inputs: _Array) -> _Doubles:
         """Return the predictions for inputs (n, n_inputs), added up input by input."""
         columns = np.ascontiguousarray(inputs.T, dtype=np.float64)
-        total: _Doubles = combined(columns, self.weights) + self.offset
+        total: _Doubles = combine(columns, self.weights) + self.offset
         return total
 
 
@@ -89,11 +89,11 @@ def fit_ridge(
 
     _, penalty, dual, error = min(map(solved, (penalties * unit).tolist()), key=itemgetter(0))
     dual = dual * root[:, None]
-    weights = combined(rows, dual)
+    weights = combine(rows, dual)
     centre = weighted_mean(rows, share)
     left = np.empty_like(wanted)
     left[order] = wanted - error / root[:, None]
-    return Fit(weights, mean - combined(centre[:, None], weights)[0], penalty, left)
+    return Fit(weights, mean - combine(centre[:, None], weights)[0], penalty, left)
 
 
 def products_of_rows(rows: _Doubles) -> _Doubles:
@@ -104,7 +104,7 @@ def products_of_rows(rows: _Doubles) -> _Doubles:
     return result
 
 
-def standardised(
+def standardise(
     inputs: _Array, n_strong: int = 0
 ) -> tuple[NDArray[np.int32], _Doubles, _Doubles, _Doubles]:
     """Return inputs in units of 1/256 deviation, their means, deviations, and units.
@@ -136,12 +136,12 @@ def fit_standardised(
     """Fit to standardised inputs; return the fit to `inputs`, and the deviations.
 
     The penalty is then the same for all inputs. Without it small sets of windows lose 4 to 8
-    points (``benchmarks/series.py``). For `n_strong` see `standardised`.
+    points (``benchmarks/series.py``). For `n_strong` see `standardise`.
     """
-    rows, mean, deviation, unit = standardised(inputs, n_strong)
+    rows, mean, deviation, unit = standardise(inputs, n_strong)
     fit = fit_ridge(rows, targets, weight, group)
     weights = fit.weights * (DEVIATION * (deviation > 0) / unit)[:, None]
-    offset = fit.offset - combined(mean[:, None], weights)[0]
+    offset = fit.offset - combine(mean[:, None], weights)[0]
     return Fit(weights, offset, fit.penalty, fit.left_out), deviation
 
 
@@ -157,16 +157,16 @@ def round_fit(fit: Fit, inputs: _Array, bits: int) -> tuple[NDArray[np.int8], fl
 
     def rounded(step: float) -> tuple[float, float, _Doubles]:
         levels = np.clip(np.rint(fit.weights / step), -most, most)
-        return _mean_square(combined(rows, fit.weights - step * levels)), step, levels
+        return _mean_square(combine(rows, fit.weights - step * levels)), step, levels
 
     _, step, levels = min(map(rounded, (largest * STEPS).tolist()), key=itemgetter(0))
-    moved = combined(mean[:, None], fit.weights - step * levels)[0]
+    moved = combine(mean[:, None], fit.weights - step * levels)[0]
     return levels.T.astype(np.int8), step, fit.offset + moved
 
 
 def weighted_mean(rows: _Array, share: _Doubles) -> _Doubles:
     """Return the mean of rows (n, k) with weights (n,)."""
-    return np.asarray(combined(rows, share[:, None])[:, 0] / added(share))
+    return np.asarray(combine(rows, share[:, None])[:, 0] / added(share))
 
 
 def centred_products(gram: _Doubles, share: _Doubles) -> _Doubles:
@@ -195,7 +195,7 @@ def _mean_square(error: _Doubles) -> float:
 
 
 @njit(nogil=True)
-def combined(rows, dual):  # type: ignore[no-untyped-def]
+def combine(rows, dual):  # type: ignore[no-untyped-def]
     """Return the transpose of rows (n, p) times dual (n, k), added up row by row: (p, k)."""
     out = np.zeros((rows.shape[1], dual.shape[1]))
     for i in range(rows.shape[0]):
@@ -238,14 +238,14 @@ def _solve(gram, targets, root, penalty, blocks):  # type: ignore[no-untyped-def
     for i in range(n):
         for j in range(n):
             inverse[i, j] -= root[i] * root[j] / (penalty * total)
-    dual = combined(inverse, targets)
+    dual = combine(inverse, targets)
     error = np.empty_like(dual)
     for b in range(blocks.shape[0] - 1):
         first, last = blocks[b], blocks[b + 1]
         block = inverse[first:last, first:last].copy()
         if last - first > 1:
             _invert(block)
-            left = combined(block, dual[first:last])
+            left = combine(block, dual[first:last])
         else:
             left = dual[first:last] / block[0, 0]
         # A loop: assigning an array to a slice takes three seconds to compile.
@@ -273,12 +273,12 @@ def discriminants(
     [0, 0, 1, 1]
     """
     members = (codes[:, None] == np.arange(codes.max() + 1)) * weight[:, None]
-    count = combined(np.ones((len(codes), 1)), members)[0]
+    count = combine(np.ones((len(codes), 1)), members)[0]
     share = count / np.cumsum(count)[-1]
-    means = combined(members, said) / count[:, None]
-    middle = combined(means, share[:, None])[:, 0]
+    means = combine(members, said) / count[:, None]
+    middle = combine(means, share[:, None])[:, 0]
     apart = said - means[codes]
-    covariance = combined(apart * (weight / np.cumsum(weight)[-1])[:, None], apart)
+    covariance = combine(apart * (weight / np.cumsum(weight)[-1])[:, None], apart)
     covariance *= 1 - _SHRINKAGE
     spread = max(diagonal_mean(covariance) / (1 - _SHRINKAGE), 1e-12)
     covariance[np.diag_indices(len(covariance))] += _SHRINKAGE * spread
@@ -334,7 +334,7 @@ class Ridge:
         if like is not None:
             self.width, self.penalty = like.width, like.penalty
         else:
-            self.width, self.penalty = _chosen(rows, None if near is None else near.width)
+            self.width, self.penalty = _choose(rows, None if near is None else near.width)
         gram = _kernel(rows.X, rows.X, self.width) * np.outer(rows.weight, rows.weight)
         gram[np.diag_indices(len(gram))] += self.penalty
         weight = rows.weight[:, None]
@@ -365,7 +365,7 @@ def _kernel(rows: _Doubles, others: _Doubles, width: float) -> _Doubles:
     return exps(squares / (-2 * rows.shape[1] * width**2))
 
 
-def _chosen(rows: WeightedRows, near: float | None) -> tuple[float, float]:
+def _choose(rows: WeightedRows, near: float | None) -> tuple[float, float]:
     """Return width and penalty of the least squared error on held-out groups."""
     rows = rows.of(np.argsort(rows.group, kind="stable"))
     if near is None:

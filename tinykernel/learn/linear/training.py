@@ -189,12 +189,12 @@ class LinearLearner(Learned):
             shape = (rows.size // LANES, self.n_inputs, LANES)
             bits = self.rng.random(shape, dtype=np.float32) >= recipe.dropout
             keep = np.packbits(bits, axis=2, bitorder="little").view("<u4")[:, :, 0]
-        arguments, inverse = self._decided_by(), np.float32(1 / (1 - recipe.dropout))
+        arguments, inverse = self._weights(), np.float32(1 / (1 - recipe.dropout))
         return passes.LinearBatch(
             rows, self.targets, self.weight, self.losses, *arguments, keep, inverse
         )
 
-    def _decided_by(self) -> tuple[_Floats, np.float32, _Floats, _Floats, np.float32]:
+    def _weights(self) -> tuple[_Floats, np.float32, _Floats, _Floats, np.float32]:
         """Return the rounded weights, their scale, the offsets, and mean and unit of inputs."""
         levels, step = round_linear(self.linear, self.recipe.bits)
         return levels * step, self.scale(), self.offset, self.mean, self.unit
@@ -214,7 +214,7 @@ class LinearLearner(Learned):
     def decide(self, inputs: NDArray[Any]) -> _Floats:
         """Compute the decision values (n, n_outputs)."""
         out = np.empty((len(inputs), self.n_outputs), dtype=np.float32)
-        arguments = len(inputs), self.recipe.n_threads, inputs, *self._decided_by()
+        arguments = len(inputs), self.recipe.n_threads, inputs, *self._weights()
         run_on_rows(passes.decide_linear, *arguments, out)
         return out
 

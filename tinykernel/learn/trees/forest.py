@@ -102,7 +102,7 @@ class Forest:
     values: list[_Floats] = field(default_factory=list)
 
     @staticmethod
-    def planted(
+    def plant(
         bins: NDArray[np.uint8],
         first: NDArray[np.int64],
         aim: Aim,
@@ -181,7 +181,7 @@ class Forest:
         self.values[i] = _newton(*state, old, tree.grown_on, self.options.l2, longest)
         return self.values[i]
 
-    def rounded(self) -> tuple[list[NDArray[np.int8]], list[int], _Floats]:
+    def round_leaves(self) -> tuple[list[NDArray[np.int8]], list[int], _Floats]:
         """Round the leaves of each tree, fitting the others to the rounding error.
 
         Returns the leaves in int8, their shifts, and the unit of a leaf of shift 0, by output.
@@ -194,7 +194,7 @@ class Forest:
             for i, (o, _) in enumerate(self.trees):
                 wanted, reached = self._fit(i), self.trees[i][1].grown_on
                 bend = _leaf_sums(reached, *self._slopes(o), len(wanted))[1]
-                shifts[i], leaves[i] = _rounded(wanted, bend + self.options.l2, unit[o], top)
+                shifts[i], leaves[i] = _round(wanted, bend + self.options.l2, unit[o], top)
                 self.values[i] = leaves[i] * (unit[o] * 2.0 ** shifts[i])
                 _move(self.f, self.odds, o, self.values[i] - wanted, reached)
         return leaves, shifts, unit
@@ -220,7 +220,7 @@ def _outputs(offset: _Floats, n_rows: int, base: _Floats | None) -> _Floats:
     return np.repeat(offset[:, np.newaxis], n_rows, axis=1)
 
 
-def _rounded(values: _Floats, bend: _Floats, unit: float, top: int) -> tuple[int, NDArray[np.int8]]:
+def _round(values: _Floats, bend: _Floats, unit: float, top: int) -> tuple[int, NDArray[np.int8]]:
     """Return the shift, and the rounded leaves, that change the loss least."""
     best = (np.inf, 0, np.zeros(0, np.int8))
     for shift in range(12):
@@ -237,7 +237,7 @@ def most_bins(n_inputs: int, leaves: int) -> int:
     return int(np.clip(_SUMS_BYTES // (8 * leaves * n_inputs), 8, _MOST_BINS))
 
 
-def grown(forest: Forest, room: Room, most: int, watch: Watch | None = None) -> Forest:
+def grow_forest(forest: Forest, room: Room, most: int, watch: Watch | None = None) -> Forest:
     """Grow trees until there is no room, there are `most`, or none helps."""
     n_outputs, helpless, o, fitted = len(forest.offset), 0, 0, 0.0
     while len(forest.trees) < most and helpless < n_outputs:
@@ -292,9 +292,9 @@ class Watch:
         return np.ascontiguousarray(self.sums.T, np.float32)
 
 
-def packed(forest: Forest, bins: Bins) -> tuple[Trees, _Floats]:
+def pack_trees(forest: Forest, bins: Bins) -> tuple[Trees, _Floats]:
     """Return the trees of a model, and the unit of each output, a power of two."""
-    leaves, shifts, unit = forest.rounded()
+    leaves, shifts, unit = forest.round_leaves()
     order = sorted(range(len(forest.trees)), key=lambda i: forest.trees[i][0])
     at = np.flatnonzero(forest.used)
     number = np.full(forest.used.size, -1)

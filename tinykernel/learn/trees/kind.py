@@ -24,7 +24,7 @@ from tinykernel.learn.trees.search import (
     TreeTrial,
     decisions_of,
     rounds,
-    searched_again,
+    search_again,
     tree_model,
 )
 from tinykernel.model.integer import IntegerModel
@@ -142,7 +142,7 @@ class TreesKind(Kind[TreesSpec]):
         is_searched = not problem.is_quick and problem.options.model != "tree"
         if is_searched and problem.sees_a_part:
             whole = [Fold(_others(fold.outside, rows.data), fold.outside) for fold in folds]
-            trial = searched_again(rows, whole, trial, partial(pace.may_try, self.name))
+            trial = search_again(rows, whole, trial, partial(pace.may_try, self.name))
         model = tree_model(rows, trial)
         # The loss is that on held-out rows.
         return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}]))

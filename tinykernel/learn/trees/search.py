@@ -30,9 +30,9 @@ from tinykernel.learn.trees.forest import (
     Room,
     TreeOptions,
     Watch,
-    grown,
+    grow_forest,
     most_bins,
-    packed,
+    pack_trees,
 )
 from tinykernel.learn.trees.growth import Bins
 from tinykernel.model.answers import Labels, Values
@@ -138,24 +138,24 @@ class TreeData:
         aim = self.aim.of(rows)
         return LinearPart.of(self.Q[rows], aim.target, aim.weight, losses, self.scale)
 
-    def planted(
+    def plant(
         self, options: TreeOptions, rows: NDArray[np.int64] | slice, lines: "LinearPart | None"
     ) -> tuple[Bins, Forest]:
         """Return a forest without trees on some rows, and the bins of their levels."""
-        bins, binned = self.binned(options)
+        bins, binned = self.bins_for(options)
         base = None if lines is None else lines.outputs(self.Q[rows])
-        return bins, Forest.planted(binned[rows], bins.first, self.aim.of(rows), options, base)
+        return bins, Forest.plant(binned[rows], bins.first, self.aim.of(rows), options, base)
 
     def watch(
         self, options: TreeOptions, rows: NDArray[np.int64], lines: "LinearPart | None"
     ) -> Watch:
         """Return the judge of a forest by held-out rows."""
-        binned, aim = self.binned(options)[1], self.aim.of(rows)
+        binned, aim = self.bins_for(options)[1], self.aim.of(rows)
         base = None if lines is None else lines.outputs(self.Q[rows])
         weight = aim.weight.astype(np.float32)
         return Watch(binned[rows], self.data.truth[rows], weight, aim.values, base)
 
-    def binned(self, options: TreeOptions) -> tuple[Bins, NDArray[np.uint8]]:
+    def bins_for(self, options: TreeOptions) -> tuple[Bins, NDArray[np.uint8]]:
         """Return the bins of trees, and that of every level; they are chosen once."""
         most = most_bins(self.Q.shape[1], options.leaves)
         if most not in self._binned:
@@ -164,7 +164,7 @@ class TreeData:
         return self._binned[most]
 
 
-def tried(
+def try_options(
     data: TreeData,
     options: TreeOptions,
     folds: Sequence[Fold],
@@ -181,10 +181,10 @@ def tried(
         if hopeless.is_set():
             return [], 0
         fold, beside = folds[number], line(number) if options.lines and line else None
-        forest = data.planted(options, fold.inside, beside)[1]
+        forest = data.plant(options, fold.inside, beside)[1]
         watch = data.watch(options, fold.outside, beside)
         watch.cancelled = hopeless
-        grown(forest, data.room, _MOST_TREES, watch)
+        grow_forest(forest, data.room, _MOST_TREES, watch)
         if not number and len(folds) > 1 and _least(watch.losses) > _HOPELESS * limit:
             hopeless.set()
         return watch.losses, max((tree.n_leaves for _, tree in forest.trees), default=0)
@@ -210,8 +210,8 @@ def _least(path: Sequence[tuple[int, float, float]]) -> float:
 def decisions_of(data: TreeData, trial: TreeTrial, fold: Fold) -> NDArray[np.float32]:
     """Grow the forest of a trial inside a fold; return its decisions of the rows outside."""
     lines = data.lines(fold.inside) if trial.options.lines else None
-    forest = data.planted(trial.options, fold.inside, lines)[1]
-    grown(forest, data.room, trial.n_trees)
+    forest = data.plant(trial.options, fold.inside, lines)[1]
+    grow_forest(forest, data.room, trial.n_trees)
     return data.watch(trial.options, fold.outside, lines).decide(forest)
 
 
@@ -241,7 +241,7 @@ class _TreeSearch:
             raise CancelledError
         ahead = min(self.trials, key=lambda trial: trial.log_loss, default=None)
         limit = np.inf if ahead is None else ahead.first
-        trial = tried(self.data, options, self.folds, self.line, limit)
+        trial = try_options(self.data, options, self.folds, self.line, limit)
         self.trials.append(trial)
         beside = ", linear part" if options.lines else ""
         judged = f"log loss {trial.log_loss:.4f}, {100 * trial.accuracy:.2f} %"
@@ -292,7 +292,7 @@ def rounds(
     yield best
 
 
-def searched_again(
+def search_again(
     data: TreeData,
     folds: Sequence[Fold],
     best: TreeTrial,
@@ -316,11 +316,11 @@ def _grow_the_same(trial: TreeTrial, options: TreeOptions) -> bool:
 def tree_model(rows: TreeData, trial: TreeTrial) -> IntegerModel:
     """Grow the trees of a trial on all rows, and make the model of them."""
     data, lines = rows.data, rows.lines(slice(None)) if trial.options.lines else None
-    bins, forest = rows.planted(trial.options, slice(None), lines)
-    grown(forest, rows.room, trial.n_trees)
+    bins, forest = rows.plant(trial.options, slice(None), lines)
+    grow_forest(forest, rows.room, trial.n_trees)
     if not forest.trees:
         raise DataError("trees: no threshold of any input separates the rows")
-    trees, unit = packed(forest, bins)
+    trees, unit = pack_trees(forest, bins)
     grid = Grid.table(data.raw_dtype, data.X.shape[1])
     worth = dots = np.zeros(len(unit))
     if lines is not None:

@@ -80,7 +80,7 @@ class Beside(Stage):
     def title(self) -> str:
         return f"{count(self.n_numbers, 'number')} beside"
 
-    def reordered(self, order: NDArray[np.int64]) -> Beside:
+    def reorder(self, order: NDArray[np.int64]) -> Beside:
         return self  # its own counts follow those that it takes
 
     def gives(self, grid: Grid) -> Grid:

@@ -71,7 +71,7 @@ class Placement:
         alone = self.n_words.size == 1 or int(self.n_words.max()) >= _LONG_BLOCK
         return 0 if alone else min(int(self.n_words.sum()), _MOST_WAITING)
 
-    def counted_together(self) -> list[int]:
+    def groups_of_blocks(self) -> list[int]:
         """Return the ends of the groups of blocks whose bits are counted together."""
         full = self.bit_words - int(self.n_words.max())
         ends, waiting = [], 0
@@ -86,7 +86,7 @@ class Placement:
         """Words of weights of each output."""
         if self.n_planes < 8:
             return self.n_planes * int(self.n_words.sum())
-        ends = np.cumsum(self.n_words)[np.array(self.counted_together()) - 1]
+        ends = np.cumsum(self.n_words)[np.array(self.groups_of_blocks()) - 1]
         return sum(2 * (n - n // 5) for n in np.diff(ends, prepend=0).tolist())
 
     def n_bytes(self, n_outputs: int) -> int:

@@ -32,7 +32,7 @@ def _count_words(stage: Kernels, place: Place, n_counts: int) -> int:
 def pack(stage: Kernels, place: Place) -> Packed:
     """Sort the kernels and fill their tables."""
     grid, order = place.grid, stage.firmware_order
-    stage = stage.reordered(order)
+    stage = stage.reorder(order)
     windows = -(-grid.rows // place.hop)
     ring_rows = int(stage.spans().max()) + 1
     dilations = np.unique(stage.dilation)

@@ -91,7 +91,7 @@ class Kernels(Stage):
         kernels, cells = np.lexsort((self.channel, self.dilation)).astype(np.int64), self.cells[0]
         return np.ravel(kernels[:, None] * cells + np.arange(cells))
 
-    def reordered(self, order: NDArray[np.int64]) -> Kernels:
+    def reorder(self, order: NDArray[np.int64]) -> Kernels:
         kernels = order[: self.n_counts : self.cells[0]] // self.cells[0]
         names = ("taps", "dilation", "channel", "threshold")
         return replace(self, **{name: getattr(self, name)[kernels] for name in names})

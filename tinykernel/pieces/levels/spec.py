@@ -112,10 +112,10 @@ class Levels(Stage):
                 level = level[:, :, : 2 * made.columns]
                 level = level[:, :, ::2] + level[:, :, 1::2]
             level >>= 1 if grid.columns == 1 else 2
-        mixed = np.stack([self._mixed(level, row) for row in self.mix], axis=-1)
+        mixed = np.stack([self._mix(level, row) for row in self.mix], axis=-1)
         return mixed.reshape(len(values), made.size).astype(made.dtype)
 
-    def _mixed(self, level: NDArray[np.int32], mix: NDArray[np.int8]) -> NDArray[np.int32]:
+    def _mix(self, level: NDArray[np.int32], mix: NDArray[np.int8]) -> NDArray[np.int32]:
         used = np.flatnonzero(mix)
         terms = [level[..., c] if mix[c] > 0 else self.top - level[..., c] for c in used]
         return terms[0] if len(terms) == 1 else (terms[0] + terms[1]) >> 1

@@ -51,7 +51,7 @@ class Linear(Part):
     def in_words(self, view: str, inputs: str) -> str:
         return f"linear part of {inputs}, {weight_bits(self.weights)} bits"
 
-    def reordered(self, order: NDArray[np.int64]) -> Linear:
+    def reorder(self, order: NDArray[np.int64]) -> Linear:
         return replace(self, weights=self.weights[:, order])
 
     def _dots(self, grid: Grid) -> NDArray[np.int64]:

@@ -93,7 +93,7 @@ class Prototypes(Part):
     def in_words(self, view: str, inputs: str) -> str:
         return f"{count(len(self.levels), 'prototype')} of {inputs}"
 
-    def reordered(self, order: NDArray[np.int64]) -> Prototypes:
+    def reorder(self, order: NDArray[np.int64]) -> Prototypes:
         return replace(self, levels=self.levels[:, order])
 
     def ranges(self, grid: Grid) -> tuple[Range, ...]:

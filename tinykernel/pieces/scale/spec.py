@@ -125,7 +125,7 @@ class Scale(Stage):
             named["span"] = self.span
         return {**named, "pre_shift": self.pre_shift}
 
-    def reordered(self, order: NDArray[np.int64]) -> Scale:
+    def reorder(self, order: NDArray[np.int64]) -> Scale:
         arrays = {name: a if a.size == 1 else a[order] for name, a in self.arrays.items()}
         return Scale(self.raw_dtype, self.bits, **arrays)
 
@@ -139,10 +139,10 @@ class Scale(Stage):
         # A few rows at a time: what is between takes 64 bits a value.
         at_once = max(1, _VALUES_AT_ONCE * len(raw) // max(1, raw.size))
         for first in range(0, len(raw), at_once):
-            out[first : first + at_once] = self._quantized(raw[first : first + at_once])
+            out[first : first + at_once] = self._quantize(raw[first : first + at_once])
         return out
 
-    def _quantized(self, raw: NDArray[Any]) -> NDArray[np.int32]:
+    def _quantize(self, raw: NDArray[Any]) -> NDArray[np.int32]:
         if self.bits == 32:
             ordered = order_of(raw) if self.is_float else raw.astype(np.int32)
             return np.where(self.multiplier == 0, np.int32(0), ordered)

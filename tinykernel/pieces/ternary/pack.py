@@ -22,7 +22,7 @@ def pack(part: Ternary, place: Place) -> Packed:
     if layout.n_planes == 1:
         # A place without a component is always outside, bit 1: a sign bit 1 never agrees with it.
         positive[:, ~present[0]] = True
-    ends = WORD * np.cumsum(layout.n_words)[np.array(layout.counted_together()) - 1]
+    ends = WORD * np.cumsum(layout.n_words)[np.array(layout.groups_of_blocks()) - 1]
     groups = zip(*(np.split(each, ends[:-1], axis=1) for each in (positive, present)), strict=True)
     packed = np.concatenate([_weights_of(p, q, layout.n_planes).ravel() for p, q in groups])
     # sum of w z = 2 * agreeing - (number of weights), see tk_scores.h; wraps like the firmware.
@@ -41,8 +41,8 @@ def pack(part: Ternary, place: Place) -> Packed:
     parts += [
         Definition("TK_PLANES", str(n_planes), f"{planes_said} bits of the weights"),
         Table("tk_weights", "uint32_t", packed, "weights", comment),
-        Table("tk_gains", "int32_t", _wrapped(gains), "weights", gain),
-        Table("tk_biases", "int32_t", _wrapped(biases), "weights", none),
+        Table("tk_gains", "int32_t", _wrap(gains), "weights", gain),
+        Table("tk_biases", "int32_t", _wrap(biases), "weights", none),
     ]
     return Packed(parts)
 
@@ -80,7 +80,7 @@ FIVES = np.zeros((3,) * 5, dtype=np.int64)
 FIVES[tuple(five_of(np.arange(256)))] = np.arange(256)
 
 
-def _wrapped(values: NDArray[np.int64]) -> NDArray[np.int32]:
+def _wrap(values: NDArray[np.int64]) -> NDArray[np.int32]:
     return values.astype(np.uint32).view(np.int32)
 
 
