@@ -83,7 +83,7 @@ def column_of(cells: NDArray[Any], *, as_text: bool = False, decimal_comma: bool
     """
     if not as_text and not _holds(cells, "_"):
         try:
-            return Column(cells.astype(np.float64))
+            return Column(np.fromiter(map(float, cells.tolist()), np.float64, len(cells)))
         except ValueError:
             pass
     kinds, places = kinds_of(cells)

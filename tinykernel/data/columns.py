@@ -22,7 +22,19 @@ _PER_SECOND = {
     10**9: ("ns", "nsec", "nanos", "nanosecond", "nanoseconds"),
 }
 _UNITS = {name: count for count, names in _PER_SECOND.items() for name in names}
-_TIMES = ("t", "ts", "time", "timestamp", "datetime", "elapsed", "clock")
+_TIMES = ("t", "ts", "time", "timestamp", "datetime", "elapsed", "clock", "zeit")
+_WHICH = ("epoch", "unix", "local", "system", "utc", "since", "relative")  # beside one of them
+#: Words of a line of units below a header.
+UNITS = frozenset(
+    [
+        *_UNITS,
+        *("g", "mg", "v", "mv", "uv", "μv", "µv", "a", "ma", "w", "n", "nm", "m", "mm", "cm", "km"),
+        *("rad", "deg", "degree", "degrees", "dps", "°", "c", "°c", "k", "f", "%", "hz", "khz"),
+        *("ut", "μt", "µt", "gauss", "lux", "lx", "pa", "kpa", "hpa", "mbar", "bar", "db", "rpm"),
+        *("lsb", "count", "counts", "adc", "adu", "raw", "none", "unit", "units", "bpm", "ppm"),
+        *("h", "hh", "mm", "ss", "mmm", "min", "µs", "μs"),
+    ]
+)
 _IDENTIFIERS = ("id", "idx", "index", "uuid", "guid", "key", "row", "serial")
 # Fewer values may increase by chance.
 _FEW = 12
@@ -44,19 +56,30 @@ def _words(name: str) -> list[str]:
 
 
 def is_time_name(name: str) -> bool:
-    """Whether a name is that of a time: ``t``, ``time_ms``, ``Timestamp [s]``, ``millis``."""
+    """Whether a name is that of a time: ``t``, ``time_ms``, ``seconds_elapsed``, ``millis``."""
     parts = _words(name)
     alone = len(parts) == 1 and len(parts[0]) > 4 and parts[0] in _UNITS
+    times = [part for part in parts if part in _TIMES]
+    units = [part for part in parts if part in _UNITS]
+    others = [part for part in parts if part in _WHICH]
     return alone or (
-        len(parts) in (1, 2) and parts[0] in _TIMES and (len(parts) == 1 or parts[1] in _UNITS)
+        len(parts) == len(times) + len(units) + len(others)
+        and (bool(times) or others[:1] == ["epoch"])
+        and max(len(times), 2 * len(units)) <= 2
     )
+
+
+def gives_unit(name: str, unit: str) -> bool:
+    """Whether a text is the unit of a time, whose name has none."""
+    is_open = is_time_name(name) and _UNITS.keys().isdisjoint(_words(name))
+    return is_open and "".join(_words(unit)) in _UNITS
 
 
 def ticks_per_second(name: str, first: float) -> int | None:
     """Return the ticks per second of a time column, from its name or as time since 1970."""
-    parts = _words(name)
-    if parts and parts[-1] in _UNITS:
-        return _UNITS[parts[-1]]
+    units = [_UNITS[part] for part in _words(name) if part in _UNITS]
+    if units:
+        return units[-1]
     # Only the right unit gives a date from 2001 to 2096.
     return next((count for count in _PER_SECOND if 1e9 <= first / count < 4e9), None)
 

@@ -65,6 +65,8 @@ class Windows:
         Number of sounds that were resampled.
     numbers : tuple of str
         Columns of numbers beside a window, the last ones of X.
+    remarks : tuple of str
+        What was done with files, for people.
     """
 
     X: NDArray[Any]
@@ -86,6 +88,7 @@ class Windows:
     not_taken: tuple[str, ...] = ()
     resampled: int = 0
     numbers: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> NDArray[Any]:
@@ -130,7 +133,8 @@ class Windows:
     def notes(self) -> tuple[str, ...]:
         """Notes on resampled, padded and dropped recordings, windows and channels."""
         counts = {"resampled": self.resampled, "padded": self.padded, **self.dropped}
-        return notes_on(counts, self.rate, self.channels, self.not_taken, self.time)
+        notes = notes_on(counts, self.rate, self.channels, self.not_taken, self.time)
+        return (*self.remarks, *notes)
 
 
 def notes_on(
@@ -229,8 +233,9 @@ def cut(
     n_windows = [len(part["starts"]) for part in parts]
     if not any(n_windows):
         raise DataError(
-            f"{source}: no window is left: {dropped['mixed']} have several labels, "
-            f"{dropped['missing']} missing values; give a shorter --window"
+            f"{source}: no window is left: {dropped['mixed']} have several "
+            f"labels{tracks[0].table.labels_are}, {dropped['missing']} missing values; give a "
+            "shorter --window"
         )
     # Where one recording lacks labels or times, no window has any.
     joined: dict[str, Any] = {}
@@ -281,8 +286,10 @@ def _cut(
         )
     y, several = window_labels(track.y, starts, window)
     keep = ~several if reading.mixed == "drop" else np.ones(len(starts), bool)
-    lost_before = np.concatenate(([0], np.cumsum(track.lost)))
-    holed = (lost_before[starts + window] > lost_before[starts]) & keep
+    holed = np.zeros(len(starts), bool)
+    if track.holes.any() or track.unlabelled.any():
+        lost_before = np.concatenate(([0], np.cumsum(track.lost)))
+        holed = (lost_before[starts + window] > lost_before[starts]) & keep
     if reading.missing == "error" and holed.any():
         raise DataError(first_hole(track, int(starts[holed.argmax()])))
     lost["short"] += len(segments) - len(np.unique(segment))
@@ -308,6 +315,8 @@ def window_labels(
     """Return the most frequent label of every window, and a mask of those with several."""
     if y is None:
         return None, np.zeros(len(starts), bool)
+    if not any(y.strides):  # of a sound, in constant memory
+        return np.repeat(y[:1], len(starts)), np.zeros(len(starts), bool)
     changes = np.concatenate(([0], np.cumsum(y[1:] != y[:-1])))
     several = changes[starts + window - 1] != changes[starts]
     labels = y[starts + window - 1].copy()

@@ -6,7 +6,7 @@ import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from tinykernel.base.coding import (
 from tinykernel.base.errors import FormatError
 from tinykernel.base.text import count
 from tinykernel.data import tables
+from tinykernel.data.columns import UNITS, gives_unit
 
 _Array = NDArray[Any]
 _LONGEST_LINE = 4_000_000  # 65,536 numbers of 60 digits
@@ -33,6 +34,7 @@ _ROWS_AT_ONCE = 8192
 _MARKS = (",", ";", "\t", "|")
 # Excel writes the separator before the header.
 _MARK_LINE = re.compile(r"sep=(.)")
+_WORDS = re.compile(r"[^\W\d_]+|[%°]")
 # Missing values elsewhere, but possible labels.
 _ANSWERS = ("none", "na", "n/a")
 
@@ -97,27 +99,6 @@ def _open(path: Path) -> Any:
     return path.open(encoding=encoding, newline="")
 
 
-def _first(lines: Iterator[str]) -> list[str]:
-    """Return the first line that is not blank, after the blank lines before it."""
-    first = [""]
-    for line in lines:
-        first = [line] if first == [""] else [*first, line]
-        if line.strip():
-            break
-    return first
-
-
-def _mark(path: Path, first: str) -> str:
-    """Return the separator of the columns: the most frequent candidate in the first line."""
-    if path.suffix.lower() == ".tsv":
-        return "\t"
-    declared = _MARK_LINE.fullmatch(first.strip("\r\n"))
-    if declared is not None:
-        return declared[1]
-    unquoted = re.sub(r'"[^"]*"', "", first)
-    return max(_MARKS, key=unquoted.count)
-
-
 def _lines(path: Path, stream: Any) -> Iterator[str]:
     """Yield lines; refuse too long ones, such as that of a file of zeros."""
     for number in itertools.count(1):
@@ -131,46 +112,111 @@ def _lines(path: Path, stream: Any) -> Iterator[str]:
         yield line
 
 
-def _rows(path: Path, lines: Iterable[str], mark: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of every line that is not blank, the header first."""
+def _above(lines: Iterator[str]) -> tuple[int, str, str | None, list[str]]:
+    """Read up to the first two lines of a table.
+
+    Return how many blank lines, comments and declared separators stand above them, the last
+    comment, the separator, and these two lines.
+    """
+    comment, mark = "", None
+    for n_above, line in enumerate(lines):
+        declared = _MARK_LINE.fullmatch(line.strip("\r\n"))
+        if declared and mark is None:
+            mark = declared[1]
+        elif line.startswith("#"):
+            comment = line.strip()[1:]
+        elif line.strip():
+            return n_above, comment, mark, [line, *islice(lines, 1)]
+    return 0, "", mark, []
+
+
+def _mark(path: Path, lines: Sequence[str]) -> str:
+    """Return the separator of the columns: the most frequent candidate in the first line.
+
+    Blanks separate numbers where there is no other candidate.
+    """
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    unquoted = re.sub(r'"[^"]*"', "", lines[0] if lines else "")
+    mark = max(_MARKS, key=unquoted.count)
+    cells = [line.split() for line in lines]
+    is_blank = mark not in unquoted and len(set(map(len, cells))) == 1 < len(cells[-1])
+    return " " if is_blank and all(number_of(cell) is not None for cell in cells[-1]) else mark
+
+
+def _rows(
+    path: Path, lines: Iterable[str], mark: str, above: int
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells of every line that is not blank; `above` lines are before."""
+    if mark == " ":
+        yield from ((i, line.split()) for i, line in enumerate(lines, above + 1) if line.strip())
+        return
     reader, last = csv.reader(lines, delimiter=mark, strict=True), 0
     try:
         for cells in reader:
-            is_mark = not last and _MARK_LINE.fullmatch(mark.join(cells)) is not None
             last = reader.line_num
-            if any(cells) and any(cell.strip() for cell in cells) and not is_mark:
-                yield last, cells
+            if any(cells) and any(cell.strip() for cell in cells):
+                yield last + above, cells
     except csv.Error as error:
         if "unexpected end" in str(error):
-            raise FormatError(f"{path}: line {last + 1}: a quote is not closed; close it") from None
-        raise FormatError(f"{path}: line {reader.line_num}: {error}") from None
+            line = last + above + 1
+            raise FormatError(f"{path}: line {line}: a quote is not closed; close it") from None
+        raise FormatError(f"{path}: line {reader.line_num + above}: {error}") from None
 
 
-def _is_header(cells: Sequence[str], known: frozenset[str]) -> bool:
-    """Whether the first line has a known name, or no number."""
+def _has_number(cells: Sequence[str]) -> bool:
+    return any(number_of(cell) is not None for cell in cells if any(map(str.isdigit, cell)))
+
+
+def _is_header(cells: Sequence[str], known: frozenset[str], below: Sequence[str]) -> bool:
+    """Whether the first line has a known name, or no number; `below` is the next one."""
     folded = [cell.casefold() for cell in cells]
     if any(folded.count(name.casefold()) == 1 for name in known):
         return True
-    filled = [name for name in folded if name]
-    if len(set(filled)) < len(filled):
-        return False
-    return not any(number_of(cell) is not None for cell in cells if any(map(str.isdigit, cell)))
+    pairs = zip(folded, below, strict=False)
+    repeated = [cell for name, cell in pairs if name and folded.count(name) > 1]
+    return not _has_number(cells) and all(number_of(cell) is not None for cell in repeated)
 
 
-def _names(
-    path: Path, rows: Iterator[tuple[int, list[str]]], known: Iterable[str]
-) -> tuple[tuple[str, ...], Iterator[tuple[int, list[str]]], bool]:
-    """Return the names of the columns, the data rows, and whether there is a header."""
-    line, cells = next(rows, (0, []))
-    names = [" ".join(cell.split()) for cell in cells]
-    if not any(names):
+def _is_of_units(cells: Sequence[str], below: Sequence[str]) -> bool:
+    """Whether a line has a unit above each number of the next one."""
+    pairs = zip(cells, below, strict=False)
+    words = [
+        _WORDS.findall(cell.lower()) for cell, number in pairs if number_of(number) is not None
+    ]
+    return bool(words) and all(each and UNITS.issuperset(each) for each in words)
+
+
+def _header(
+    path: Path, rows: Sequence[Sequence[str]], above: list[str], known: Iterable[str]
+) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
+    """Return the names of the columns, the rows that they and their units take, and notes.
+
+    `rows` are the first ones; `above` is a comment above them, as NumPy writes a header.
+    """
+    first, second, third = [*map(_clean, rows), [], [], []][:3]
+    if not any(first):
         raise FormatError(f"{path}: is empty; it needs a header line and rows of numbers")
-    is_header = _is_header(names, frozenset({*tables.LABEL_NAMES, *known}))
-    if not is_header:
-        rows, names = chain([(line, cells)], rows), [""] * len(names)
+    is_header = _is_header(first, frozenset({*tables.LABEL_NAMES, *known}), second)
+    names, n_taken, notes = first, 1, tuple[str, ...]()
+    if len(above) == len(first) > 1 and not (is_header and _has_number(second)):
+        names, n_taken = _clean([above[0].strip() or "#", *above[1:]]), 0
+    elif not is_header:
+        names, n_taken = [""] * len(first), 0
+        last = f"column{len(first)}"
+        notes = (f"the file has no header line; its columns are called column1 to {last}",)
+    elif _is_of_units(second, third):
+        pairs = zip(first, [*second, *first], strict=False)
+        names = [f"{name} [{unit}]" if gives_unit(name, unit) else name for name, unit in pairs]
+        n_taken, notes = 2, ("the line below the header holds units, and is not a row",)
     unique = tuple(name or f"column{i}" for i, name in enumerate(names, start=1))
     tables.refuse_doubles(path, unique)
-    return unique, rows, is_header
+    return unique, n_taken, notes
+
+
+def _clean(cells: Sequence[str]) -> list[str]:
+    """Return names with single blanks, and without the quotes of PhysioNet."""
+    return [re.sub(r"^'(.*)'$", r"\1", " ".join(cell.split())) for cell in cells]
 
 
 def read_table(path: Path, known: Iterable[str] = ()) -> TextTable:
@@ -178,12 +224,17 @@ def read_table(path: Path, known: Iterable[str] = ()) -> TextTable:
     try:
         with _open(path) as stream:
             lines = _lines(path, stream)
-            first = _first(lines)
-            mark = _mark(path, first[-1])
-            names, rows, has_header = _names(path, _rows(path, chain(first, lines), mark), known)
-            called = f"its columns are called {names[0]} to {names[-1]}"
-            notes = () if has_header else (f"the file has no header line; {called}",)
-            return _table(path, names, rows, mark, notes)
+            n_above, comment, declared, head = _above(lines)
+            mark = declared or _mark(path, head)
+            rows = list(islice(_rows(path, chain(head, lines), mark, n_above), 3))
+            above = next(csv.reader([comment], delimiter=mark), [])
+            names, n_taken, notes = _header(path, [cells for _, cells in rows], above, known)
+            numbers, columns = array("q"), list[list[_Array]]([[] for _ in names])
+            for places, block in _blocks(path, rows, n_taken, lines, mark, len(names)):
+                numbers.extend(places)
+                for parts, cells in zip(columns, block, strict=True):
+                    parts.append(packed(cells))
+            return TextTable(path, names, [joined(each) for each in columns], numbers, mark, notes)
     except UnicodeError:
         raise FormatError(
             f"{path}: is not text in UTF-8; save it as CSV UTF-8, or write a copy with iconv -f "
@@ -191,29 +242,59 @@ def read_table(path: Path, known: Iterable[str] = ()) -> TextTable:
         ) from None
 
 
-def _table(
+def _blocks(
     path: Path,
-    names: tuple[str, ...],
-    rows: Iterator[tuple[int, list[str]]],
+    first: Sequence[tuple[int, list[str]]],
+    n_header: int,
+    lines: Iterator[str],
     mark: str,
-    notes: tuple[str, ...],
-) -> TextTable:
-    numbers, n = array("q"), len(names)
-    blocks: list[list[_Array]] = [[] for _ in names]
-    while block := list(islice(rows, _ROWS_AT_ONCE)):
-        for line, cells in block:
-            numbers.append(line)
-            if len(cells) > n and not any(cell.strip() for cell in cells[n:]):
-                del cells[n:]  # marks at the end of a line
-            if len(cells) != n:
-                raise FormatError(
-                    f"{path}: row {len(numbers)} (line {line}): has {count(len(cells), 'value')}, "
-                    f"the header has {n}; correct or remove it"
-                )
-        columns = zip(*(cells for _, cells in block), strict=True)
-        for parts, column in zip(blocks, columns, strict=True):
-            parts.append(packed(column))
-    return TextTable(path, names, [joined(each) for each in blocks], numbers.tolist(), mark, notes)
+    n: int,
+) -> Iterator[tuple[Iterable[int], Sequence[Sequence[str]]]]:
+    """Yield line numbers and the cells of n columns; `first` rows, also the header, are read."""
+    above, n_rows = first[-1][0], len(first) - n_header
+    if n_rows:
+        yield _columns(path, first[n_header:], 0, n)
+    while block := list(islice(lines, _ROWS_AT_ONCE)):
+        cells = _plain_cells(block, mark, n)
+        if cells is not None:
+            yield range(above + 1, above + 1 + len(block)), [cells[i::n] for i in range(n)]
+            n_rows += len(block)
+        else:
+            # A quoted cell may go on in the next block.
+            rest = chain(block, lines) if any('"' in line for line in block) else block
+            rows = _rows(path, rest, mark, above)
+            while part := list(islice(rows, _ROWS_AT_ONCE)):
+                yield _columns(path, part, n_rows, n)
+                n_rows += len(part)
+        above += len(block)
+
+
+def _plain_cells(block: list[str], mark: str, n: int) -> list[str] | None:
+    """Return the cells of lines, one after the other, if there is nothing special in any."""
+    if n == 1 or mark == " " or set(map(str.count, block, repeat(mark))) != {n - 1}:
+        return None
+    text = "".join(block)
+    is_filled = all(map(str.strip, block, repeat(f"{mark} \t\r\n")))
+    if '"' in text or not is_filled or max(map(len, block)) > csv.field_size_limit():
+        return None
+    return (
+        text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").replace("\n", mark).split(mark)
+    )
+
+
+def _columns(
+    path: Path, rows: Sequence[tuple[int, list[str]]], n_before: int, n: int
+) -> tuple[list[int], list[Sequence[str]]]:
+    """Return the line numbers and columns of rows, which all need n cells."""
+    for row, (line, cells) in enumerate(rows, n_before + 1):
+        if len(cells) > n and not any(cell.strip() for cell in cells[n:]):
+            del cells[n:]  # marks at the end of a line
+        if len(cells) != n:
+            raise FormatError(
+                f"{path}: row {row} (line {line}): has {count(len(cells), 'value')}, "
+                f"the header has {n}; correct or remove it"
+            )
+    return [line for line, _ in rows], list(zip(*(cells for _, cells in rows), strict=True))
 
 
 def _with_points(labels: _Array) -> _Array:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tinykernel.base.errors import FileError
 
-SOUNDS = (".wav", ".flac", ".ogg")
+SOUNDS = (".wav", ".flac", ".ogg", ".aiff", ".aif", ".w64", ".rf64")
 _PHOTOS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif")
 PICTURES = (*_PHOTOS, ".tif", ".tiff", ".ppm", ".pgm", ".jp2", ".avif")
 RECORDINGS = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS)

@@ -45,6 +45,7 @@ class Reading:
     beside: Sequence[str] = ()
     background: Sequence[str] = ()
     labels_needed: bool = True
+    classes: Sequence[str] = ()  # of a finished model: columns that hold one of them are labels
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -99,6 +100,9 @@ class Columns:
     # First row and cell that is not a number, by column of other numbers.
     faults: dict[str, tuple[int, str]] = field(default_factory=dict)
     spans: tuple[Span, ...] | None = None  # of a sound with a file of labels, in place of `y`
+    label: str | None = None  # the column that `y` is
+    # What was done with the file, for people; {n} stands for the number of samples.
+    notes: dict[str, int] = field(default_factory=dict)
 
     def at_rate(self, rate: float) -> "Columns":
         """Return a sound at another rate."""
@@ -143,6 +147,11 @@ class Columns:
             return set()
         # The samples of a sound share the memory of one label.
         return set(np.unique(self.y[: None if any(self.y.strides) else 1]).tolist())
+
+    @property
+    def labels_are(self) -> str:
+        """Name the column of labels, for messages."""
+        return "" if self.label is None else f" of column {self.label!r}"
 
     @property
     def n_rows(self) -> int:

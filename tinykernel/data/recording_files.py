@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,10 @@ from tinykernel.data.labels import NamePattern, is_background, read_label_file
 from tinykernel.data.paths import RECORDINGS, SOUNDS, data_folder, files_with, find_data
 from tinykernel.data.reading import Columns, Reading, of_all
 from tinykernel.data.tables import ColumnChooser, Selection
-from tinykernel.data.wav import read_coded, read_wav
+from tinykernel.data.wav import read_sound
 
+_TABLES = (".csv", ".tsv", ".parquet")
+_CLOCK = re.compile(r"'?(?:(\d+):)?(\d+):(\d\d(?:\.\d+)?)'?$")
 _ZONE = re.compile(r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:?\d\d)$")
 
 
@@ -54,24 +55,37 @@ def read_recording(path: Path, reading: Reading, *, samples: bool = True) -> Col
         groups=None if has_group else reading.groups,
         labels_needed=reading.labels_needed and not has_label,
     )
-    table = _read(path, inside, samples)
+    table = _read(path, inside, samples, is_said=has_label)
     label, group = pattern.find(path, needed=reading.labels_needed) or (None, None)
     if label is None and table.is_sound and is_background(path.resolve().parent.name):
         label = path.resolve().parent.name  # a folder of background has other names
     if has_label and table.spans is None:
-        table.y = None if label is None else of_all(label, table.n_rows)
+        _choose_labels(table, reading, label)
     if group is not None:
         table.group = of_all(group, table.n_rows)
     return table
 
 
-def _read(path: Path, reading: Reading, samples: bool) -> Columns:
+def _choose_labels(table: Columns, reading: Reading, named: str | None) -> None:
+    """Take the label in a name; for a finished model, a column that holds one of its classes."""
+    if table.label is not None and (named is None or table.labels() & {*reading.classes}):
+        table.notes[f"the labels are those of column {table.label!r}, and not of --name"] = 0
+        return
+    if table.label is not None:
+        table.notes[f"column {table.label!r} is not used: --name says the labels"] = 0
+    table.y = None if named is None else of_all(named, table.n_rows)
+    table.label = None
+
+
+def _read(path: Path, reading: Reading, samples: bool, is_said: bool = False) -> Columns:
     suffix = path.suffix.lower()
     try:
         if suffix in SOUNDS:
             return _from_sound(path, reading, samples)
-        if suffix in _READERS:
-            return _READERS[suffix](path, reading)
+        if suffix in _TABLES:
+            return _from_rows(path, reading, is_said)
+        if suffix == ".npz":
+            return _from_npz(path, reading)
     except OSError as error:
         reason = error.strerror or "damaged or cut short"
         raise FormatError(f"{path}: cannot be read ({reason})") from None
@@ -87,22 +101,24 @@ def _from_sound(path: Path, reading: Reading, samples: bool) -> Columns:
                 f"{path}: a sound has no column {value!r}; leave out {option}, or give its place "
                 f"in the file name, as in --name '{{{value}}}_*'"
             )
-    X, rate = read_wav(path, samples) if path.suffix.lower() == ".wav" else read_coded(path)
+    X, rate, notes = read_sound(path, samples)
     if not len(X):
         raise DataError(f"{path}: holds no samples; remove it")
     columns = {f"channel {i + 1}": X[:, i] for i in range(X.shape[1])}
     y, spans = of_all(path.resolve().parent.name, len(X)), read_label_file(path, rate, len(X))
-    table = Columns(path, columns, y, rate=rate, keeps_type=True, is_sound=True)
+    table = Columns(path, columns, y, rate=rate, keeps_type=True, is_sound=True, notes=notes)
     return table if spans is None else replace(table, y=None, spans=spans)
 
 
-def _from_rows(path: Path, reading: Reading) -> Columns:
+def _from_rows(path: Path, reading: Reading, is_said: bool = False) -> Columns:
     """Read a table with a row for each sample."""
     chooser = ColumnChooser(
         path,
         Selection(label=reading.label, groups=reading.groups),
         reading.labels_needed,
-        other_way=", or where they are in the path, as in --name '{label}'",
+        other_way=", or where they are in the path, as in --name '{label}/*'",
+        channels=[*(reading.inputs or ()), *reading.beside],
+        is_said=is_said,
     )
     if path.suffix.lower() != ".parquet":
         return _from_table(read_table(path, chooser.known), chooser, reading.time)
@@ -131,7 +147,9 @@ def _from_table(table: TextTable | ArrowTable, chooser: ColumnChooser, time: str
     y, groups = (None if i is None else table.texts(i) for i in (label, group))
     if not all(map(len, data.values())):
         raise DataError(f"{table.path}: has no rows below its header; remove it")
-    return Columns(table.path, data, y, groups, table.lines, faults=faults)
+    called, notes = None if label is None else table.names[label], dict.fromkeys(table.notes, 0)
+    lines = table.lines
+    return Columns(table.path, data, y, groups, lines, faults=faults, label=called, notes=notes)
 
 
 def _is_plain(text: str) -> bool:
@@ -148,6 +166,11 @@ def _times(table: TextTable | ArrowTable, place: int, column: Column) -> NDArray
     except (ValueError, OverflowError):
         if column.texts is None:
             return column.values
+    clock = [_CLOCK.match(text) for text in texts.tolist()]
+    if all(clock):
+        parts = [[float(part or 0) for part in match.groups()] for match in clock if match]
+        seconds = np.array(parts) @ (3600, 60, 1)
+        return np.rint(1e6 * seconds).astype("datetime64[us]")
     try:
         return np.array([_ZONE.sub(r"\1", text) for text in texts.tolist()], "datetime64[us]")
     except ValueError:
@@ -220,10 +243,3 @@ def _one_a_row(
             "numbers or texts"
         )
     return values.astype(np.str_)
-
-
-#: A reader for each format but sounds, whose samples may be left out; see `RECORDINGS`, too.
-_READERS: dict[str, Callable[[Path, Reading], Columns]] = {
-    ".npz": _from_npz,
-    **dict.fromkeys((".csv", ".tsv", ".parquet"), _from_rows),
-}

@@ -197,7 +197,7 @@ class RecordingSource:
         if reading.labels_needed and cut.y is not None and (cut.y == cut.y[0]).all():
             raise RowsError(
                 f"{source}: one class only, all {len(cut.y)} windows have the label "
-                f"{cut.y[0]}; training needs two"
+                f"{cut.y[0]}{tables[0].labels_are}; training needs two"
             )
         return cut if self.taker is None else self._of_taker(cut, mixed is not None)
 
@@ -300,7 +300,20 @@ def _cut(tables: Sequence[Columns], names: Sequence[str], reading: Reading, sour
     sounds = (table for table in tables if table.is_sound)
     others = {column for table in sounds for column in table.columns} - set(windows.channels)
     resampled = sum(table.own_rate is not None for table in tables)
-    return replace(windows, padded=padded, not_taken=tuple(sorted(others)), resampled=resampled)
+    made = replace(windows, not_taken=tuple(sorted(others)), remarks=_remarks(tables))
+    return replace(made, padded=padded, resampled=resampled)
+
+
+def _remarks(tables: Sequence[Columns]) -> tuple[str, ...]:
+    """Return the notes on files, with the number of samples and of files."""
+    samples, n_files = Counter[str](), Counter[str]()
+    for table in tables:
+        samples.update(table.notes)
+        n_files.update(table.notes.keys())
+    return tuple(
+        note.replace("{n}", str(samples[note])) + (f" ({n} files)" if n > 1 else "")
+        for note, n in n_files.items()
+    )
 
 
 def _shared(tables: Sequence[Columns]) -> list[str] | None:

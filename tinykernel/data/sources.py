@@ -81,9 +81,12 @@ def reading_again(origin: Origin, taker: Taker) -> Reading | None:
     if not taker.input.is_signal:
         return None
     still = tuple(map(str, origin.background_of(taker.classes)))
+    classes = tuple(map(str, taker.classes))
     window, known = taker.input.rows, origin.recordings
     if known is None:
-        return Reading(window=window, hop=taker.hop, background=still, labels_needed=False)
+        return Reading(
+            window=window, hop=taker.hop, background=still, labels_needed=False, classes=classes
+        )
     hop, inputs = known.hop if known.hop is not None else taker.hop, known.inputs or ()
     # Events may be looked for more often than windows are cut.
     hops: Sequence[Any] = (taker.hop,) if taker.events is None else range(taker.hop, window + 1)
@@ -94,7 +97,7 @@ def reading_again(origin: Origin, taker: Taker) -> Reading | None:
         or len(known.beside) != taker.n_numbers
     ):
         raise FormatError(DAMAGED)
-    return replace(known, window=window, hop=hop, background=still)
+    return replace(known, window=window, hop=hop, background=still, classes=classes)
 
 
 def _is_recording(path: str, taker: Taker, origin: Origin) -> bool:

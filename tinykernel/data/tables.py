@@ -113,6 +113,8 @@ class ColumnChooser:
     n_features: int | None = None
     keep_all: bool = False
     other_way: str = ""  # to name the labels, than by their column
+    channels: Sequence[str] = ()  # of recordings, which are no labels
+    is_said: bool = False  # whether the labels are said elsewhere, so that y is a channel
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -152,11 +154,14 @@ class ColumnChooser:
     def _label(self, columns: Sequence[str], group: int | None) -> int | None:
         if self.selection.label is not None:
             return self._named(self.selection.label, columns)
-        taken = {*self.selection.drop, *(self.selection.inputs or ())}
+        inputs = {*(self.selection.inputs or ()), *self.channels}
+        taken, lower = {*self.selection.drop, *inputs}, {name.lower() for name in columns}
+        is_axis = not inputs and lower.issuperset("xyz")
         places = [
             i
             for i, name in enumerate(columns)
             if name.lower() in LABEL_NAMES and i != group and name not in taken
+            if not (name.lower() == "y" and (is_axis or self.is_said))
         ]
         width = len(columns) - (group is not None) - len(self.selection.drop)
         if not self.needed and self.selection.inputs is None and self.n_features == width:
@@ -165,9 +170,12 @@ class ColumnChooser:
             return places[0]
         if not self.needed and not places:
             return None
+        several = listed([repr(columns[i]) for i in places])
+        why = f" ({several} may do so)" * bool(places)
+        why = why or " (y beside x and z is an axis)" * is_axis
         raise DataError(
-            f"{self.path}: say which column holds the labels with --label COLUMN{self.other_way}; "
-            f"columns: {listed(columns, 12)}"
+            f"{self.path}: say which column holds the labels{why} with --label "
+            f"COLUMN{self.other_way}; columns: {listed(columns, 12)}"
         )
 
 

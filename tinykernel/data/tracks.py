@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.coding import number_of
 from tinykernel.base.errors import DataError, ShapeError
-from tinykernel.base.text import count, listed
+from tinykernel.base.text import count, listed, visible
 from tinykernel.data import columns as kinds
 from tinykernel.data.delimited import text_labels
 from tinykernel.data.reading import NO_BREAKS, NO_LABEL, Columns, Reading, Recording
@@ -24,9 +25,12 @@ def read_tracks(
 ) -> list[Recording]:
     """Find channels and times in every file, and refuse files that do not match."""
     tracks = list[Recording]()
+    needless = _needless(tables, reading) if inputs is None else ()
     for table, name, (y, unlabelled) in zip(tables, names, clean_labels(tables), strict=True):
         _refuse_lacking(table, reading.drop, table.columns, "to drop")
-        columns = {name: x for name, x in table.columns.items() if name not in reading.drop}
+        left_out = {*reading.drop, *needless}
+        columns = {name: x for name, x in table.columns.items() if name not in left_out}
+        _refuse_words(table, columns)
         first = tracks[0] if tracks else None
         clock = _time_column(table, columns, first.time if first else reading.time)
         channels = _channels(table, columns, clock, inputs, first)
@@ -57,6 +61,42 @@ def read_tracks(
     return tracks
 
 
+def _needless(tables: Sequence[Columns], reading: Reading) -> list[str]:
+    """Name columns that are empty in each row, or times beside the times; notes say so."""
+    held: dict[str, list[NDArray[Any]]] = {}
+    for table in tables:
+        for name, values in table.columns.items():
+            held.setdefault(name, []).append(values)
+    for name in (*reading.drop, *reading.beside, *([reading.time] if reading.time else [])):
+        held.pop(name, None)
+    needless = dict[str, str]()
+    clock = reading.time
+    for name, parts in held.items():
+        if all(part.dtype.kind == "f" and np.isnan(part).all() for part in parts):
+            needless[name] = "empty in every row"
+        elif not _may_be_time(name) or not all(map(_is_clock, parts)):
+            continue
+        elif clock is not None and not tables[0].is_sound:
+            needless[name] = f"increases as the time, {clock}, does"
+        else:
+            clock = name
+    for name, reason in needless.items():
+        tables[0].notes[f"left out: {visible(name)} ({reason})"] = 0
+    return list(needless)
+
+
+def _may_be_time(name: str) -> bool:
+    """Whether a column has the name of a time, or is the first one and has none."""
+    return kinds.is_time_name(name) or name == "column1"
+
+
+def _is_clock(values: NDArray[Any]) -> bool:
+    """Whether values are times, also of several sessions."""
+    return values.dtype.kind == "M" or (
+        values.dtype.kind in "iuf" and len(values) > 1 and kinds.mostly_increasing(values)
+    )
+
+
 def check_channels(source: str, channels: Sequence[str], n: int) -> None:
     """Check that recordings have the channels that a model takes, and its numbers beside."""
     if len(channels) != n:
@@ -74,10 +114,23 @@ def _refuse_lacking(table: Columns, names: Iterable[str], among: Collection[str]
         raise DataError(f"{table.file}: has no column {lacking!r} {use}; {which}")
 
 
+def _refuse_words(table: Columns, columns: dict[str, NDArray[Any]]) -> None:
+    """Refuse a file whose first row has no number in any column."""
+    texts = [x for name, x in columns.items() if name not in table.faults and x.dtype.kind == "U"]
+    faulty = [name for name in columns if table.faults.get(name, (1, ""))[0] == 0]
+    if len(columns) > 1 and len(faulty) + len(texts) == len(columns):
+        raise DataError(
+            f"{table.place(0)} has no number; where it holds units or a title, remove it"
+        )
+
+
 def _time_column(table: Columns, columns: dict[str, NDArray[Any]], named: str | None) -> str | None:
     _refuse_lacking(table, [] if named is None else [named], columns, "of times")
     if named is None:
         named = next((name for name in columns if kinds.is_time_name(name)), None)
+        unnamed = columns.get("column1")
+        if named is None and unnamed is not None and kinds.strictly_monotone(unnamed):
+            named = "column1"
     if named is None:
         return None
     values = columns[named]
@@ -87,13 +140,16 @@ def _time_column(table: Columns, columns: dict[str, NDArray[Any]], named: str | 
         row = next((i for i, text in enumerate(texts) if number_of(text) is None), 0)
         cell = table.faults.get(named, (0, texts[row]))[1]
         raise DataError(
-            f"{where}, but row {row + 1} holds {cell[:40]!r}; leave it out with --set drop={named}"
+            f"{where}, but row {row + 1} holds {cell[:40]!r}; leave it out with --set "
+            f"drop={quote(named)}"
         )
     lost = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
     if lost.any():
         raise DataError(f"{table.place(int(lost.argmax()), named)}: the time is missing; fill it")
     if len(values) > 1 and not kinds.mostly_increasing(values, _begin_again(table, values)):
-        raise DataError(f"{where}, but does not increase; leave it out with --set drop={named}")
+        raise DataError(
+            f"{where}, but does not increase; leave it out with --set drop={quote(named)}"
+        )
     return named
 
 
@@ -138,7 +194,7 @@ def _channels(
             row, cell = table.faults.get(name, (0, str(columns[name][0])))
             raise DataError(
                 f"{table.place(row, name)}: {cell[:40]!r} is not a number; name the labels "
-                f"with --label, or leave the column out with --set drop={name}"
+                f"with --label, or leave the column out with --set drop={quote(name)}"
             )
     return chosen if first is None else first.channels
 
@@ -188,7 +244,7 @@ def _clock(
     if median <= 0:
         raise DataError(
             f"{table.file}: most times of the column {name!r} repeat, which hides gaps; "
-            f"leave it out with --set drop={name} and --set rate=HZ"
+            f"leave it out with --set drop={quote(name)} and --set rate=HZ"
         )
     gap = (steps > kinds.GAP * median) | (steps < 0)
     # The mean, as steps of 60 Hz in whole milliseconds are 16 and 17.
@@ -244,7 +300,8 @@ def _refuse_counters(tracks: Sequence[Recording]) -> None:
     name, reason = next(iter(suspects.items()))
     raise DataError(
         f"{tracks[0].table.file}: the column {name!r} {reason}; leave it out with --set "
-        f"drop={name}, say with --set time={name} that it holds times, or keep it with --set "
+        f"drop={quote(name)}, say with --set time={quote(name)} that it holds times, or keep it "
+        "with --set "
         "inputs=NAMES"
     )
 
@@ -285,9 +342,10 @@ def clean_labels(tables: Sequence[Columns]) -> list[tuple[NDArray[Any] | None, N
         largest = max(known, key=lambda text: abs(float(text)))
         broken = next((text for text in known if not float(text).is_integer()), largest)
         held = zip(tables, codes, strict=True)
-        file = next(t.file for t, code in held if code is not None and broken in code[0])
+        file = next(t for t, code in held if code is not None and broken in code[0])
         raise DataError(
-            f"{file}: the labels are not classes: one is {broken}; give integers or text"
+            f"{file.file}: the labels{file.labels_are} are not classes: one is {broken}; give "
+            "integers or text, or say with --label or --name where the labels are"
         )
     value = dict(zip(known, values.tolist(), strict=True))
     empty = values.dtype.type()

@@ -17,6 +17,12 @@ _FULL = 1 << 15
 _LOUDEST = 4.0
 _PCM, _FLOATS, _EXTENSIBLE = 1, 3, 0xFFFE
 _BYTES_AT_ONCE = 1 << 20
+_CHUNK = 8  # bytes of the name and length of a chunk
+_USUAL_CHUNKS = (b"LIST", b"fact", b"cue ", b"bext", b"iXML", b"id3 ", b"ID3 ", b"PEAK", b"JUNK")
+_NAMES = {2: "ADPCM", 6: "A-law", 7: "mu-law", 17: "IMA ADPCM", 80: "MPEG", 85: "MP3"}
+_CONVERT = "convert it, as by ffmpeg -i FILE -c:a pcm_s16le new.wav"
+_BEYOND = "the header of a .wav says a shorter length: {n} samples behind it are read"
+_CLIPPED = "clipped, as louder than full scale: {n} samples"
 # From this size on a header says that it does not know.
 _ENDLESS = 0x7FFFF000
 
@@ -31,6 +37,7 @@ class Sound:
     channels: int
     sample: np.dtype[Any]  # of one sample; three bytes as "V3"
     size: int | None = None  # bytes of samples; None up to the end
+    beyond: int = 0  # bytes of them that are behind the end that the header says
     begin: bytes = b""  # samples that are read already
 
     @property
@@ -93,20 +100,35 @@ def _header(name: object, file: IO[bytes], begin: bytes) -> Sound:
     kinds = {(_PCM, 1): "u1", (_PCM, 2): "i2", (_PCM, 3): "V3", (_PCM, 4): "i4"}
     kinds |= {(_FLOATS, 4): "f4", (_FLOATS, 8): "f8"}
     if (tag, width) not in kinds:
-        raise ValueError(f"format {tag} of {bits} bits")
+        raise ValueError(f"{_NAMES.get(tag, f'format {tag}')} of {bits} bits; {_CONVERT}")
     kind = kinds[tag, width]
     if kind == "V3" and order == ">":
         raise ValueError("24 bits of RIFX")
     # Other chunks may follow. A header of 32 bits does not know the length of a long recording.
-    length = size if size < _ENDLESS else None
+    length, beyond = size if size < _ENDLESS else None, 0
     if file.seekable():
         there = os.fstat(file.fileno()).st_size - file.tell()
         if length is not None and there < length:
             raise ValueError("cut short")
+        # A recorder that loses its power leaves the length of the beginning in the header.
+        if length is not None and not _ends_at(file, length, there, order):
+            beyond, length = there - length, None
         length = there if length is None else length
     elif not size:  # of a recording whose length was not known at its beginning
         length = None
-    return Sound(name, file, float(rate), channels, np.dtype(order + kind), length)
+    return Sound(name, file, float(rate), channels, np.dtype(order + kind), length, beyond)
+
+
+def _ends_at(file: IO[bytes], size: int, there: int, order: str) -> bool:
+    """Whether the samples end after `size` bytes, at the end of the file or before a chunk."""
+    at, begin = size + size % 2, file.tell()
+    if there - at < _CHUNK:
+        return True
+    file.seek(at, os.SEEK_CUR)
+    name, length = file.read(4), int(np.frombuffer(file.read(4), f"{order}u4")[0])
+    file.seek(begin)
+    is_name = all(0x20 <= byte < 0x7F for byte in name)
+    return name in _USUAL_CHUNKS or (is_name and length <= there - at - _CHUNK)
 
 
 def _exactly(file: IO[bytes], n: int) -> bytes:
@@ -120,35 +142,55 @@ def _exactly(file: IO[bytes], n: int) -> bytes:
     return data
 
 
-def read_wav(path: Path, samples: bool = True) -> tuple[NDArray[np.int16], float]:
-    """Return samples as int16 (samples, channels), rounded down, and the rate in Hz of a .wav.
+def is_plain(path: Path) -> bool:
+    """Whether a file is a .wav that is read here, and not by soundfile."""
+    if path.suffix.lower() != ".wav":
+        return False
+    with path.open("rb") as file:
+        begin = file.read(22)
+    tag = int.from_bytes(begin[20:22], "little")
+    is_coded = begin[:4] == b"RIFF" and begin[12:16] == b"fmt " and tag in _NAMES
+    return not is_coded and begin[:4] not in (b"RF64", b"riff")
 
-    Without `samples` these are 0, in constant memory.
+
+def read_sound(path: Path, samples: bool = True) -> tuple[NDArray[np.int16], float, dict[str, int]]:
+    """Return samples as int16 (samples, channels), the rate in Hz, and notes on changes.
+
+    Samples of a .wav are rounded down; without `samples` they are 0, in constant memory.
     """
+    if not is_plain(path):
+        return _read_coded(path)
     with path.open("rb") as file:
         sound = open_wav(path, file)
-        none = np.zeros((0, sound.channels), np.int16)
-        if samples:
-            return np.concatenate([none, *sound.blocks()]), sound.rate
         shape = (sound.size or 0) // sound.frame, sound.channels
-        return np.broadcast_to(np.zeros(1, np.int16), shape), sound.rate
+        notes = {_BEYOND: sound.beyond // sound.frame} if sound.beyond else {}
+        if not samples:
+            return np.broadcast_to(np.zeros(1, np.int16), shape), sound.rate, notes
+        none = np.zeros((0, sound.channels), np.int16)
+        return np.concatenate([none, *sound.blocks()]), sound.rate, notes
 
 
-def read_coded(path: Path) -> tuple[NDArray[np.int16], float]:
-    """Return samples and rate, as `read_wav`, of a .flac or .ogg, decoded by soundfile."""
+def _read_coded(path: Path) -> tuple[NDArray[np.int16], float, dict[str, int]]:
+    """Decode a sound by soundfile."""
     try:
         import soundfile
     except ImportError:
         raise ToolError(
-            f"{path}: needs soundfile; install it (pip install soundfile) or save a .wav"
+            f"{path}: needs soundfile; install it (pip install soundfile), or {_CONVERT}"
         ) from None
     except OSError as error:  # it may need a library of the system
         raise ToolError(f"{path}: soundfile does not work ({error}); save a .wav") from None
     try:
-        samples, rate = soundfile.read(path, dtype="int16", always_2d=True)
+        with soundfile.SoundFile(path) as file:
+            # As integers it would wrap what is louder than 1.
+            kind = "int16" if "PCM" in file.subtype or "LAW" in file.subtype else "float32"
+            parts = list(file.blocks(_BYTES_AT_ONCE, dtype=kind, always_2d=True))
+            none, rate = np.zeros((0, file.channels), np.int16), float(file.samplerate)
     except soundfile.SoundFileError as error:
         raise FormatError(f"{path}: is not a sound that soundfile can read ({error})") from None
-    return samples, float(rate)
+    n_loud = sum(int((np.abs(part) > 1).sum()) for part in parts if part.dtype.kind == "f")
+    read = [_as_int16(path, part) for part in parts]
+    return np.concatenate([none, *read]), rate, {_CLIPPED: n_loud} if n_loud else {}
 
 
 def resampled(samples: NDArray[np.int16], rate: float, wanted: float) -> NDArray[np.int16]:

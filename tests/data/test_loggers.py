@@ -1,0 +1,158 @@
+"""Recordings as loggers and recorders write them: nothing is lost, and what is changed is said."""
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import refusals
+from tinykernel.base.errors import TinykernelError
+from tinykernel.data.recordings import windows
+
+_PATTERN = "{label}/{person}"
+
+
+def refused(*args: object, **options: object) -> str:
+    return refusals.refused(TinykernelError, windows, *args, **options)
+
+
+def logs(
+    folder: Path, head: str = "time_ms,ax,ay,az\n", row: str = "{t},{x},{y},{z}\n", n: int = 60
+) -> Path:
+    """Write two recordings of walk and run, each with its head and a row a sample."""
+    rng = np.random.default_rng(0)
+    for label in ("walk", "run"):
+        (folder / label).mkdir(parents=True)
+        for person in "ab":
+            rows = [
+                row.format(t=20 * i, s=f"{0.02 * i:06.3f}", x=x, y=y, z=z)
+                for i, (x, y, z) in enumerate(rng.normal(size=(n, 3)).round(2))
+            ]
+            (folder / label / f"{person}.csv").write_text(head + "".join(rows))
+    return folder
+
+
+@pytest.mark.parametrize("axes", ["x,y,z", "X,Y,Z", "z,y,x"])
+def test_the_axis_y_is_a_channel(tmp_path, axes):
+    """It became the label, so that the firmware took two of three axes."""
+    folder = logs(tmp_path, f"time_ms,{axes}\n")
+    found = windows(folder, 20, name=_PATTERN)
+    assert (found.channels, set(found.y)) == (tuple(axes.split(",")), {"walk", "run"})
+    assert "--name '{label}/*'" in refused(folder, 20)
+    labelled = logs(tmp_path / "labelled", f"time_ms,{axes},label\n", "{t},{x},{y},{z},{t}\n")
+    assert windows(labelled, 1).channels == tuple(axes.split(","))
+
+
+def test_a_column_y_of_values_is_named(tmp_path):
+    """Beside no x and z it is the label; the message about its values says so."""
+    folder = logs(tmp_path / "values", "time_ms,y,b,c\n")
+    assert "of column 'y' are not classes" in refused(folder, 20)
+    one = logs(tmp_path / "one", "time_ms,b,c,y\n", "{t},{x},{z},0\n")
+    assert "label 0 of column 'y'" in refused(one, 20)
+    assert windows(folder, 20, name=_PATTERN).channels == ("y", "b", "c")
+
+
+@pytest.mark.parametrize("said", [0, 40, 41, 8000])
+def test_a_wav_is_read_to_its_end(tmp_path, said):
+    """A recorder that lost its power says a shorter length; what it recorded is there."""
+    samples = np.random.default_rng(0).integers(-900, 900, 8000).astype("<i2")
+    form = struct.pack("<HHIIHH", 1, 1, 8000, 16000, 2, 16)
+
+    def written(name: str, said: int, after: bytes = b"") -> Path:
+        chunks = b"WAVEfmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", said)
+        whole = chunks + samples.tobytes() + after
+        (tmp_path / name).write_bytes(b"RIFF" + struct.pack("<I", len(whole)) + whole)
+        return tmp_path / name
+
+    found = windows(written("a.wav", said), 100, 100, labels_needed=False)
+    np.testing.assert_array_equal(found.X.ravel(), samples)
+    assert str((16000 - said) // 2) in found.notes[0]
+    chunk = b"LIST" + struct.pack("<I", 4) + b"INFO"
+    whole = windows(written("b.wav", 16000, chunk), 100, 100, labels_needed=False)
+    np.testing.assert_array_equal(whole.X.ravel(), samples)
+    assert whole.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "subtype"),
+    [
+        ("a.wav", "WAV", "ULAW"),
+        ("a.wav", "WAV", "ALAW"),
+        ("a.wav", "RF64", "PCM_16"),
+        ("a.w64", "W64", "PCM_16"),
+        ("a.aiff", "AIFF", "PCM_16"),
+    ],
+)
+def test_sounds_of_other_forms(tmp_path, require_tool, monkeypatch, name, form, subtype):
+    """soundfile reads them; without it one line says how to convert them."""
+    soundfile = require_tool("soundfile")
+    tone = np.rint(9000 * np.sin(np.arange(8000) / 9)).astype(np.int16)
+    soundfile.write(tmp_path / name, tone, 8000, format=form, subtype=subtype)
+    found = windows(tmp_path / name, 8000, labels_needed=False)
+    assert np.abs(found.X.ravel().astype(int) - tone).max() <= (300 if "LAW" in subtype else 0)
+    monkeypatch.setitem(__import__("sys").modules, "soundfile", None)
+    assert "ffmpeg -i" in refused(tmp_path / name, 100)
+
+
+def test_loud_sounds_are_clipped_and_counted(tmp_path, require_tool):
+    """An .ogg above full scale wrapped: 1.14 became -0.86."""
+    soundfile = require_tool("soundfile")
+    loud = 1.14 * np.sin(np.arange(16000) / 20)
+    soundfile.write(tmp_path / "a.ogg", loud, 16000, format="OGG", subtype="VORBIS")
+    found = windows(tmp_path / "a.ogg", 16000, labels_needed=False)
+    heard = found.X.ravel() / 32768
+    assert np.abs(heard - np.clip(loud, -1, 1)).max() < 0.3
+    assert "louder than full scale" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "left_out"),
+    [
+        ("time_ms,ax,ay,az,\n", "{t},{x},{y},{z},\n", "column5"),
+        ("time_ms,ax,temp,ay,az\n", "{t},{x},,{y},{z}\n", "temp"),
+        ("time_ms,ax,ay,az,,\n", "{t},{x},{y},{z},,\n", "column6"),
+        ("time,seconds_elapsed,ax,ay,az\n", "17{t:0>17},{t},{x},{y},{z}\n", "seconds_elapsed"),
+    ],
+)
+def test_columns_that_say_nothing_are_left_out(tmp_path, head, row, left_out):
+    """Columns without a value, and times beside the times, are no channels, and a note says so."""
+    folder = logs(tmp_path, head, row)
+    found = windows(folder, 20, name=_PATTERN)
+    assert found.channels == ("ax", "ay", "az")
+    assert any(left_out in note for note in found.notes)
+    file = folder / "run" / "a.csv"
+    if left_out == "temp":  # a value elsewhere makes it a channel
+        file.write_text(file.read_text().replace(",,", ",3,"))
+        assert "the value is missing" in refused(folder, 20, name=_PATTERN)
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "channels"),
+    [
+        ("time,ax,ay,az\nms,g,g,g\n", "{t},{x},{y},{z}\n", "ax ay az"),
+        ("'Elapsed time','I','II'\n'hh:mm:ss.mmm','mV','mV'\n", "'0:{s}',{x},{y}\n", "I II"),
+        ("# logger\n\n# nano\ntime_ms,ax,ay,az\n", "{t},{x},{y},{z}\n", "ax ay az"),
+        ("# time_ms,ax,ay,az\n", "{t},{x},{y},{z}\n", "ax ay az"),
+        ("time_ms ax ay az\n", " {t}  {x} {y} {z}\n", "ax ay az"),
+        ("", "  {t} {x} {y} {z}\n", "column2 column3 column4"),
+        ("epoch (ms),elapsed (s),x-axis (g),y-axis (g)\n", "{t},{t},{x},{y}\n", "x-axis (g) y"),
+    ],
+)
+def test_lines_above_the_data(tmp_path, head, row, channels):
+    """Units, comments, blanks between values and a missing header do not hide the channels."""
+    folder = logs(tmp_path, head, row)
+    found = windows(folder, 20, name=_PATTERN)
+    assert " ".join(found.channels).startswith(channels)
+    assert found.X.shape[:2] == (20, 20)
+    assert found.rate in (50, None)
+
+
+def test_lines_that_are_not_numbers(tmp_path):
+    """One line names what is wrong, and options with blanks are in quotes for the shell."""
+    folder = logs(tmp_path / "a", "time_ms,ax,ay,az\nfoo,left,right,up\n")
+    assert "line 2" in refused(folder, 20, name=_PATTERN)
+    folder = logs(tmp_path / "b", "time_ms,x,x,x\n")
+    assert "two columns are called 'x'" in refused(folder, 20, name=_PATTERN)
+    folder = logs(tmp_path / "c", "Nr [s],ax,ay,az\n")
+    assert "--set drop='Nr [s]'" in refused(folder, 20, name=_PATTERN)
