@@ -1,6 +1,8 @@
 """Recordings as loggers and recorders write them: nothing is lost, and what is changed is said."""
 
 import struct
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +10,8 @@ import pytest
 
 from tests import refusals
 from tinykernel.base.errors import TinykernelError
-from tinykernel.data.recordings import windows
+from tinykernel.data.reading import Reading
+from tinykernel.data.recordings import RecordingSource, windows
 
 _PATTERN = "{label}/{person}"
 
@@ -156,3 +159,58 @@ def test_lines_that_are_not_numbers(tmp_path):
     assert "two columns are called 'x'" in refused(folder, 20, name=_PATTERN)
     folder = logs(tmp_path / "c", "Nr [s],ax,ay,az\n")
     assert "--set drop='Nr [s]'" in refused(folder, 20, name=_PATTERN)
+
+
+def gestures(folder: Path, length: int, name: str = "day") -> Path:
+    """Write a recording of rest with ten strong gestures of some samples, and a label a sample."""
+    rng = np.random.default_rng(length)
+    X, y = rng.normal(size=(1000, 2)), np.full(1000, "rest", object)
+    for at in range(50, 1000, 100):
+        X[at : at + length] *= 30
+        y[at : at + length] = "wave"
+    rows = [f"{a:.2f},{b:.2f},{label}\n" for (a, b), label in zip(X, y, strict=True)]
+    (folder / f"{name}.csv").write_text("ax,ay,label\n" + "".join(rows))
+    return folder / f"{name}.csv"
+
+
+def test_gestures_shorter_than_a_window_are_counted_and_may_be_kept(tmp_path):
+    """They vanished from the classes without a word."""
+    file = gestures(tmp_path, 12)
+    found = windows(file, 20, 5, labels_needed=False)
+    assert set(found.y) == {"rest"}
+    assert any("wave 10 of 10 stretches" in note for note in found.notes)
+    kept = windows(file, 20, 5, label_at="peak", background=["rest"])
+    waves = kept.starts[kept.y == "wave"]
+    assert {int(start + 10) // 100 for start in waves} == set(range(10))
+    assert all((start + 10) % 100 in range(45, 70) for start in waves)
+
+
+def test_rest_in_a_clip_of_a_gesture_becomes_background(tmp_path):
+    """It had the label of the gesture, so that the device told it at rest."""
+    rng = np.random.default_rng(0)
+    for label, loud in (("wave", 30), ("silence", 1)):
+        for n in range(2):
+            X = rng.normal(size=(200, 1))
+            X[80:120] *= loud
+            path = tmp_path / label / f"{n}.csv"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("ax\n" + "".join(f"{x:.3f}\n" for (x,) in X))
+    whole = windows(tmp_path, 20, 20, name="{label}/*")
+    assert Counter(whole.y) == {"wave": 20, "silence": 20}
+    at_peak = windows(tmp_path, 20, 20, name="{label}/*", label_at="peak")
+    assert set(at_peak.starts[at_peak.y == "wave"]) <= {60, 80, 100, 120, *range(200)}
+    assert {80, 100} <= set(at_peak.starts[at_peak.y == "wave"].tolist())
+    assert Counter(at_peak.y)["wave"] < 8
+    assert any("label_at=all" in note for note in at_peak.notes)
+    with pytest.raises(TinykernelError, match="needs a class of rest"):
+        windows(tmp_path / "wave", 20, name="{label}/*", label_at="peak", labels_needed=False)
+
+
+def test_a_finished_model_takes_a_column_of_labels(tmp_path):
+    """A model trained with --name counted the labelled gestures of a stream as false alarms."""
+    file = gestures(tmp_path, 40)
+    reading = Reading(window=20, name="{label}/*", labels_needed=False, classes=("wave", "rest"))
+    assert set(RecordingSource(file, reading).windows().y) == {"wave", "rest"}
+    other = RecordingSource(file, replace(reading, classes=("up", "down"))).windows()
+    assert set(other.y) == {tmp_path.name}
+    assert any("'label' is not used" in note for note in other.notes)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tinykernel.base.errors import DataError
 from tinykernel.data.cutting import segments_of
 from tinykernel.data.labels import Span, is_background
-from tinykernel.data.reading import Recording
+from tinykernel.data.reading import Recording, of_all_alike
 
 #: Windows of a joined recording for each clip in it: ten seconds for words of one second.
 SLOT = 10
@@ -26,6 +26,7 @@ class Recordings:
     rate: float | None
     source: str
     is_long: bool  # whether a label begins or ends within a recording.
+    notes: tuple[str, ...] = ()  # on how the files were read
 
     @property
     def hours(self) -> float:
@@ -56,7 +57,7 @@ def _at_gaps(track: Recording) -> list[Recording]:
 
 def _runs(y: NDArray[Any], unlabelled: NDArray[np.bool_]) -> list[Span]:
     """List the runs of equal labels; those without a label are no spans."""
-    if not any(y.strides):  # all share the memory of one label
+    if of_all_alike(y):
         return [] if unlabelled[0] else [Span(0, len(y), y[0].item())]
     changes = (y[1:] != y[:-1]) | (unlabelled[1:] != unlabelled[:-1])
     firsts = [0, *(np.flatnonzero(changes) + 1).tolist()]

@@ -4,6 +4,7 @@ A window never spans a gap in time nor the end of a recording. Window w of a str
 starts at its sample w * hop, as in the firmware.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -13,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError
-from tinykernel.base.text import count
+from tinykernel.base.text import count, listed
 from tinykernel.base.windows import as_rows
-from tinykernel.data.reading import NO_FILE, Reading, Recording
+from tinykernel.data.labels import background_among, is_background
+from tinykernel.data.reading import NO_BREAKS, NO_FILE, Reading, Recording, any_of, of_all_alike
+from tinykernel.data.resting import take_peaks, without_rest
 from tinykernel.data.tracks import majority
 
 
@@ -195,6 +198,28 @@ def long_enough(
     return long, padded
 
 
+def short_in_words(tracks: Sequence[Recording], window: int, reading: Reading) -> tuple[str, ...]:
+    """Say how many recordings, and stretches of a label, are shorter than a window, by class."""
+    total, short = Counter[str](), Counter[str]()
+    of_files = True
+    for track in tracks:
+        if track.y is None:
+            continue
+        ends, y = [len(track.y)], track.y
+        if not of_all_alike(y):
+            ends = [*(np.flatnonzero(y[1:] != y[:-1]) + 1).tolist(), len(y)]
+        of_files &= len(ends) == 1
+        for first, end in pairwise([0, *ends]):
+            if not is_background(y[first]) and not any_of(track.unlabelled[first:end]):
+                total[str(y[first])] += 1
+                short[str(y[first])] += end - first < window
+    fate = "padded" if of_files and reading.short != "drop" else "left out"
+    fate = "labelled where they peak" if reading.label_at == "peak" and not of_files else fate
+    unit = "recordings" if of_files else "stretches"
+    parts = [f"{name} {n} of {total[name]} {unit}" for name, n in short.items() if n]
+    return (f"shorter than a window, {fate}: {listed(parts, 8)}",) if parts else ()
+
+
 def _padded(track: Recording, n: int) -> Recording:
     """Append n rows of zeros to a recording, with its last label and group."""
 
@@ -244,9 +269,14 @@ def cut(
         joined[name] = None if any(each is None for each in values) else np.concatenate(values)
     n_before = np.cumsum([0, *(len(segments_of(track)) for track in tracks[:-1])])
     joined["segments"] += np.repeat(n_before, n_windows)
-    first = tracks[0]
+    first, remarks = tracks[0], tuple[str, ...]()
+    if reading.label_at == "peak" and joined["y"] is not None:
+        clips = np.repeat(np.arange(len(parts)), n_windows)
+        still = background_among(np.unique(joined["y"]).tolist(), reading.background)
+        joined["y"], remarks = without_rest(joined["X"], joined["y"], clips, still, source)
     return Windows(
         **joined,
+        remarks=remarks,
         recordings=tuple(track.name for track in tracks),
         recording=np.repeat(np.arange(len(parts), dtype=np.int64), n_windows),
         channels=first.channels[: len(first.channels) - len(reading.beside)],
@@ -263,7 +293,8 @@ def cut(
 def _stretches(track: Recording) -> Iterator[Recording]:
     """Yield the stretches of a recording without missing values."""
     for first, end in segments_of(track):
-        lost = first + np.flatnonzero(track.holes[first:end])
+        holes = track.holes[first:end]
+        lost = first + (np.flatnonzero(holes) if any_of(holes) else NO_BREAKS)
         for before, after in pairwise([first - 1, *lost.tolist(), end]):
             if after > before + 1:
                 # Without the file, which may be large.
@@ -285,9 +316,11 @@ def _cut(
             f"which has {len(track.X)} samples{gaps}; give a shorter --window"
         )
     y, several = window_labels(track.y, starts, window)
+    if reading.label_at == "peak" and several.any():
+        several &= ~take_peaks(track, y, starts, window)
     keep = ~several if reading.mixed == "drop" else np.ones(len(starts), bool)
     holed = np.zeros(len(starts), bool)
-    if track.holes.any() or track.unlabelled.any():
+    if any_of(track.holes) or any_of(track.unlabelled):
         lost_before = np.concatenate(([0], np.cumsum(track.lost)))
         holed = (lost_before[starts + window] > lost_before[starts]) & keep
     if reading.missing == "error" and holed.any():
@@ -297,10 +330,12 @@ def _cut(
     lost["missing"] += int(holed.sum())
     keep &= ~holed
     starts = starts[keep]
-    view = np.lib.stride_tricks.sliding_window_view(track.X, window, axis=0)
+    X = np.empty((len(starts), window, track.X.shape[1]), track.X.dtype)
+    for rows, first in zip(X, starts.tolist(), strict=True):
+        rows[:] = track.X[first : first + window]
     group = track.table.group
     return {
-        "X": np.ascontiguousarray(view[starts].transpose(0, 2, 1)),
+        "X": X,
         "y": None if y is None else y[keep],
         "groups": group[starts] if group is not None else np.full(len(starts), track.name),
         "starts": starts,
@@ -315,7 +350,7 @@ def window_labels(
     """Return the most frequent label of every window, and a mask of those with several."""
     if y is None:
         return None, np.zeros(len(starts), bool)
-    if not any(y.strides):  # of a sound, in constant memory
+    if of_all_alike(y):
         return np.repeat(y[:1], len(starts)), np.zeros(len(starts), bool)
     changes = np.concatenate(([0], np.cumsum(y[1:] != y[:-1])))
     several = changes[starts + window - 1] != changes[starts]

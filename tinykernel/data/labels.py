@@ -162,10 +162,11 @@ def read_label_file(sound: Path, rate: float, n: int) -> tuple[Span, ...] | None
     ``NAME.txt`` is what Audacity exports, without a header and with tabs. Times are seconds; what
     is in no span is background.
     """
-    files = (sound.with_suffix(suffix) for suffix in (".csv", ".txt", ".json"))
-    file = next((each for each in files if each.is_file()), None)
-    if file is None:
+    stem = os.path.splitext(sound)[0]
+    found = next((s for s in (".csv", ".txt", ".json") if os.path.isfile(stem + s)), None)
+    if found is None:
         return None
+    file = Path(stem + found)
     spans, lines = list[Span](), dict[Span, int]()
     for line, (start, end, label) in _rows(file):
         times = [number_of(text) for text in (start, end)]

@@ -22,7 +22,7 @@ NO_LABEL = ("", "nan", "na", "null")
 DAMAGED = "the model file's settings of recordings do not fit its model"
 # Settings that a model file stores by their names.
 _WRITTEN: dict[str, Any] = {"window": int, "hop": int, "rate": int | float} | dict.fromkeys(
-    ("label", "groups", "time", "mixed", "missing", "name", "short"), str
+    ("label", "groups", "time", "mixed", "missing", "name", "short", "label_at"), str
 )
 
 
@@ -42,6 +42,7 @@ class Reading:
     mixed: str = "drop"
     missing: str = "error"
     short: str | None = None
+    label_at: str = "all"
     beside: Sequence[str] = ()
     background: Sequence[str] = ()
     labels_needed: bool = True
@@ -52,6 +53,7 @@ class Reading:
         check_choice("mixed", self.mixed, ("drop", "majority"))
         check_choice("missing", self.missing, ("error", "drop"))
         check_choice("short", self.short, (None, "pad", "drop"))
+        check_choice("label_at", self.label_at, ("all", "peak"))
         if self.rate is not None:
             object.__setattr__(self, "rate", check_positive("rate", self.rate))
         for name, value in (("inputs", self.inputs), ("drop", self.drop)):
@@ -132,7 +134,7 @@ class Columns:
             for span in self.spans:
                 y[span.first : span.end] = span.label
             return replace(self, y=y, spans=None)
-        if self.y is None or still is None or not any(self.y.strides):
+        if self.y is None or still is None or of_all_alike(self.y):
             return self
         missing = np.isin(np.char.lower(self.y.astype(np.str_)), NO_LABEL)
         if missing.all() or not missing.any():
@@ -145,8 +147,7 @@ class Columns:
             return {span.label for span in self.spans}
         if self.y is None:
             return set()
-        # The samples of a sound share the memory of one label.
-        return set(np.unique(self.y[: None if any(self.y.strides) else 1]).tolist())
+        return {self.y[0].item()} if of_all_alike(self.y) else set(np.unique(self.y).tolist())
 
     @property
     def labels_are(self) -> str:
@@ -168,6 +169,16 @@ class Columns:
 def of_all(text: str, n: int) -> NDArray[Any]:
     """Return a label or group for n samples, in constant memory."""
     return np.broadcast_to(np.array([text]), n)
+
+
+def of_all_alike(values: NDArray[Any]) -> bool:
+    """Whether values share the memory of one, as those of `of_all`."""
+    return not any(values.strides) and len(values) > 0
+
+
+def any_of(mask: NDArray[np.bool_]) -> bool:
+    """Whether any value of a mask is set."""
+    return bool(mask[0] if of_all_alike(mask) else mask.any())
 
 
 def _no_mask() -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 import os
 import re
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,12 @@ def _read(path: Path, reading: Reading, samples: bool, is_said: bool = False) ->
     )
 
 
+@lru_cache
+def _real_name(folder: str) -> str:
+    """Return the name of a folder behind links."""
+    return Path(folder).resolve().name
+
+
 def _from_sound(path: Path, reading: Reading, samples: bool) -> Columns:
     for option, value in (("--label", reading.label), ("--groups", reading.groups)):
         if value is not None:
@@ -105,7 +112,8 @@ def _from_sound(path: Path, reading: Reading, samples: bool) -> Columns:
     if not len(X):
         raise DataError(f"{path}: holds no samples; remove it")
     columns = {f"channel {i + 1}": X[:, i] for i in range(X.shape[1])}
-    y, spans = of_all(path.resolve().parent.name, len(X)), read_label_file(path, rate, len(X))
+    y = of_all(_real_name(os.path.abspath(path.parent)), len(X))
+    spans = read_label_file(path, rate, len(X))
     table = Columns(path, columns, y, rate=rate, keeps_type=True, is_sound=True, notes=notes)
     return table if spans is None else replace(table, y=None, spans=spans)
 

@@ -15,7 +15,7 @@ from tinykernel.base.errors import DataError, ModelError, OptionError, RowsError
 from tinykernel.base.progress import report as say
 from tinykernel.base.windows import hop_within
 from tinykernel.data.clips import Recordings, uncut
-from tinykernel.data.cutting import Windows, cut, long_enough
+from tinykernel.data.cutting import Windows, cut, long_enough, short_in_words
 from tinykernel.data.labels import (
     NO_SPAN,
     background_among,
@@ -48,6 +48,7 @@ def windows(
     mixed: str = "drop",
     missing: str = "error",
     short: str | None = None,
+    label_at: str = "all",
     beside: Sequence[str] = (),
     background: Sequence[str] = (),
     labels_needed: bool = True,
@@ -103,6 +104,9 @@ def windows(
     short : {"pad", "drop"}, optional
         A recording shorter than a window is padded with zeros, or dropped. If not given, sounds
         are padded and others are an error.
+    label_at : {"all", "peak"}, default="all"
+        A window has the label of all its samples, or that at its strongest sample; see
+        `at_peak` of ``data/resting.py``.
     beside : sequence of str, default=()
         Columns that are not channels but numbers beside a window, such as a temperature; the value
         at its last sample is used.
@@ -257,7 +261,7 @@ class RecordingSource:
         if self.taker is not None:
             n_channels = self.taker.input.channels + self.taker.n_numbers
             check_channels(source, tracks[0].channels, n_channels)
-        return uncut(tracks, source)
+        return replace(uncut(tracks, source), notes=_remarks(tables))
 
 
 def as_classes(
@@ -297,10 +301,12 @@ def _cut(tables: Sequence[Columns], names: Sequence[str], reading: Reading, sour
     long, padded = long_enough(tracks, window, reading, source)
     windows = cut(long, window, hop, reading, source)
     windows.dropped["short"] += len(tracks) - len(long)
+    lost = short_in_words(tracks, window, reading)
     sounds = (table for table in tables if table.is_sound)
     others = {column for table in sounds for column in table.columns} - set(windows.channels)
     resampled = sum(table.own_rate is not None for table in tables)
-    made = replace(windows, not_taken=tuple(sorted(others)), remarks=_remarks(tables))
+    remarks = *_remarks(tables), *windows.remarks, *lost
+    made = replace(windows, not_taken=tuple(sorted(others)), remarks=remarks)
     return replace(made, padded=padded, resampled=resampled)
 
 
@@ -338,9 +344,12 @@ def find_all(
         names += [file.relative_to(folder).as_posix() for file in below]
     if len(set(names)) < len(names):
         names = [str(file) for file in files]
-    repeated = [file for file, count in Counter(f.resolve() for f in files).items() if count > 1]
-    if repeated:
-        raise DataError(f"{repeated[0]}: is given twice; give it once")
+    places = {(at.st_dev, at.st_ino) for at in map(os.stat, filter(os.path.exists, files))}
+    if len(places) < len(files):  # one file may have several names
+        n_times = Counter(file.resolve() for file in files)
+        repeated = [file for file, n in n_times.items() if n > 1]
+        if repeated:
+            raise DataError(f"{repeated[0]}: is given twice; give it once")
     source = Path(paths[0]).name or str(paths[0])
     return files, names, source if len(paths) == 1 else f"{source} and {len(paths) - 1} more"
 

@@ -17,7 +17,7 @@ from tinykernel.data.reading import Columns, Reading, Recording, of_all
 from tinykernel.data.recording_files import read_recording
 from tinykernel.data.recordings import find_all
 from tinykernel.data.tracks import alike, check_channels, read_tracks
-from tinykernel.data.wav import Sound, is_plain, open_wav
+from tinykernel.data.wav import Sound, open_wav
 
 #: Instead of the name of a file: standard input.
 PIPE = "-"
@@ -44,12 +44,11 @@ def _pieces(path: str | os.PathLike[str], reading: Reading, channels: int) -> It
         return
     files, names, _ = find_all(path)
     for file, name in zip(files, names, strict=True):
-        is_in_pieces = is_plain(file)
-        table = read_recording(file, reading, samples=not is_in_pieces)
+        table = read_recording(file, reading, samples=file.suffix.lower() != ".wav")
         is_other = reading.rate is not None and not alike(table.rate or 0, reading.rate)
         if is_other and table.is_sound and reading.rate:
             table = read_recording(file, reading).at_rate(reading.rate)
-        elif is_in_pieces:
+        elif file.suffix.lower() == ".wav" and not any(table.columns["channel 1"].strides):
             with file.open("rb") as opened:
                 yield from _of_sound(name, table, open_wav(file, opened), reading)
             continue

@@ -13,7 +13,7 @@ from tinykernel.base.errors import DataError, ShapeError
 from tinykernel.base.text import count, listed, visible
 from tinykernel.data import columns as kinds
 from tinykernel.data.delimited import text_labels
-from tinykernel.data.reading import NO_BREAKS, NO_LABEL, Columns, Reading, Recording
+from tinykernel.data.reading import NO_BREAKS, NO_LABEL, Columns, Reading, Recording, of_all_alike
 from tinykernel.data.tables import those_there
 
 _RATE_TOLERANCE = 0.02
@@ -39,7 +39,8 @@ def read_tracks(
         times, breaks = None, NO_BREAKS
         if clock is not None:
             times, rate, breaks = _clock(table, clock, columns[clock], rate)
-        breaks = np.union1d(breaks, _blank_lines(table))
+        if table.lines is not None:
+            breaks = np.union1d(breaks, _blank_lines(table))
         track = Recording(
             name,
             X,
@@ -166,10 +167,9 @@ def _begin_again(table: Columns, times: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _blank_lines(table: Columns) -> NDArray[np.intp]:
     """Return the samples before which the file has blank lines, unless they are everywhere."""
-    if table.lines is None:
-        return NO_BREAKS
-    breaks = np.flatnonzero(np.diff(np.asarray(table.lines)) > 1) + 1
-    return breaks if 2 * len(breaks) < len(table.lines) else NO_BREAKS
+    lines = np.asarray(table.lines)
+    breaks = np.flatnonzero(np.diff(lines) > 1) + 1
+    return breaks if 2 * len(breaks) < len(lines) else NO_BREAKS
 
 
 def _channels(
@@ -203,7 +203,8 @@ def _matrix(
     table: Columns, columns: dict[str, NDArray[Any]], channels: Sequence[str]
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return samples x channels, 0 where a value is missing, and a mask of such samples."""
-    X = np.column_stack([columns[name] for name in channels])
+    parts = [columns[name] for name in channels]
+    X = np.column_stack(parts) if len(parts) > 1 else parts[0].reshape(-1, 1)
     if X.dtype.kind != "f":
         return X, _all_false(X)
     for row, column in np.argwhere(np.isinf(X))[:1]:
@@ -310,11 +311,11 @@ def _give_type(tracks: Sequence[Recording]) -> None:
     """Convert all recordings to the smallest type of the firmware for their values."""
     kind = np.result_type(*(track.X.dtype for track in tracks))
     keeps = all(track.table.keeps_type for track in tracks)
-    low, high = min(t.X.min() for t in tracks), max(t.X.max() for t in tracks)
     if kind.kind == "b":
         kind = np.dtype(np.uint8)
     elif not (keeps and kind.kind in "iu" and (kind.itemsize <= 2 or kind == np.int32)):
         whole = kind.kind in "iu" or not (keeps or any((t.X % 1).any() for t in tracks))
+        low, high = min(t.X.min() for t in tracks), max(t.X.max() for t in tracks)
         fit = (t for t in (np.int16, np.int32) if np.iinfo(t).min <= low <= high <= np.iinfo(t).max)
         kind = np.dtype(next(fit, np.float32) if whole else np.float32)
     if kind == np.float32:
@@ -330,9 +331,10 @@ def clean_labels(tables: Sequence[Columns]) -> list[tuple[NDArray[Any] | None, N
     """Return labels of one type for all files, and masks of samples without a label."""
     codes = list[tuple[NDArray[Any], NDArray[Any]] | None]()
     for table in tables:
-        # The samples of a sound share the memory of one label.
-        y = None if table.y is None else table.y[: None if any(table.y.strides) else 1]
-        codes.append(None if y is None else np.unique(y, return_inverse=True))
+        y = table.y
+        alike_all = y is not None and of_all_alike(y)
+        one = (y[:1], np.zeros(1, np.intp)) if y is not None and alike_all else None
+        codes.append(one if y is None or one else np.unique(y, return_inverse=True))
     texts = sorted({text for code in codes if code for text in code[0].tolist()})
     known = [text for text in texts if text.lower() not in NO_LABEL]
     values = text_labels(known) if known else np.zeros(0, np.int64)

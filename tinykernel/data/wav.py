@@ -19,12 +19,17 @@ _PCM, _FLOATS, _EXTENSIBLE = 1, 3, 0xFFFE
 _BYTES_AT_ONCE = 1 << 20
 _CHUNK = 8  # bytes of the name and length of a chunk
 _USUAL_CHUNKS = (b"LIST", b"fact", b"cue ", b"bext", b"iXML", b"id3 ", b"ID3 ", b"PEAK", b"JUNK")
-_NAMES = {2: "ADPCM", 6: "A-law", 7: "mu-law", 17: "IMA ADPCM", 80: "MPEG", 85: "MP3"}
+# What soundfile decodes: formats (ADPCM, A-law, mu-law), and the beginnings of long files.
+_CODES, _CODED = (2, 6, 7, 17), (b"RF64", b"riff")
 _CONVERT = "convert it, as by ffmpeg -i FILE -c:a pcm_s16le new.wav"
 _BEYOND = "the header of a .wav says a shorter length: {n} samples behind it are read"
 _CLIPPED = "clipped, as louder than full scale: {n} samples"
 # From this size on a header says that it does not know.
 _ENDLESS = 0x7FFFF000
+
+
+class CodedError(ValueError):
+    """The format of a .wav is one that soundfile has to decode."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +73,10 @@ def open_wav(name: object, file: IO[bytes], begin: bytes = b"") -> Sound:
     """Read the header of a .wav, of which `begin` is read already."""
     try:
         return _header(name, file, begin)
+    except CodedError:
+        if file.seekable():
+            raise
+        raise FormatError(f"{name}: has coded samples; {_CONVERT}") from None
     except (ValueError, TypeError) as error:
         raise FormatError(f"{name}: is not a PCM or float WAV file ({error})") from None
 
@@ -100,7 +109,8 @@ def _header(name: object, file: IO[bytes], begin: bytes) -> Sound:
     kinds = {(_PCM, 1): "u1", (_PCM, 2): "i2", (_PCM, 3): "V3", (_PCM, 4): "i4"}
     kinds |= {(_FLOATS, 4): "f4", (_FLOATS, 8): "f8"}
     if (tag, width) not in kinds:
-        raise ValueError(f"{_NAMES.get(tag, f'format {tag}')} of {bits} bits; {_CONVERT}")
+        wrong = CodedError if tag in _CODES else ValueError
+        raise wrong(f"format {tag} of {bits} bits; {_CONVERT}")
     kind = kinds[tag, width]
     if kind == "V3" and order == ">":
         raise ValueError("24 bits of RIFX")
@@ -142,26 +152,21 @@ def _exactly(file: IO[bytes], n: int) -> bytes:
     return data
 
 
-def is_plain(path: Path) -> bool:
-    """Whether a file is a .wav that is read here, and not by soundfile."""
-    if path.suffix.lower() != ".wav":
-        return False
-    with path.open("rb") as file:
-        begin = file.read(22)
-    tag = int.from_bytes(begin[20:22], "little")
-    is_coded = begin[:4] == b"RIFF" and begin[12:16] == b"fmt " and tag in _NAMES
-    return not is_coded and begin[:4] not in (b"RF64", b"riff")
-
-
 def read_sound(path: Path, samples: bool = True) -> tuple[NDArray[np.int16], float, dict[str, int]]:
     """Return samples as int16 (samples, channels), the rate in Hz, and notes on changes.
 
     Samples of a .wav are rounded down; without `samples` they are 0, in constant memory.
     """
-    if not is_plain(path):
+    if path.suffix.lower() != ".wav":
         return _read_coded(path)
     with path.open("rb") as file:
-        sound = open_wav(path, file)
+        begin = file.read(4)
+        if begin in _CODED:
+            return _read_coded(path)
+        try:
+            sound = open_wav(path, file, begin)
+        except CodedError:
+            return _read_coded(path)
         shape = (sound.size or 0) // sound.frame, sound.channels
         notes = {_BEYOND: sound.beyond // sound.frame} if sound.beyond else {}
         if not samples:
@@ -210,6 +215,8 @@ def _as_int16(path: object, samples: NDArray[Any]) -> NDArray[np.int16]:
     if samples.dtype.kind == "V":  # three bytes, the least one first
         octets = samples.view(np.uint8).reshape(*samples.shape, 3).astype(np.int16)
         return octets[..., 1] | (octets[..., 2] << 8)
+    if samples.dtype.kind == "i" and samples.dtype.itemsize == 2:
+        return samples.astype(np.int16, copy=False)
     if samples.dtype.kind == "i":
         return (samples >> (8 * samples.dtype.itemsize - 16)).astype(np.int16)
     loudest = float(np.abs(samples).max(initial=0))

@@ -32,11 +32,11 @@ from tinykernel.face.settings import SETTINGS
 _MOST_PLAIN = 8192
 _OF_RECORDINGS = (
     *("label", "groups", "inputs", "window", "hop"),
-    *("rate", "time", "name", "short", "beside", "background"),
+    *("rate", "time", "name", "short", "label_at", "beside", "background"),
 )
 _NOT_OF_PICTURES = (
     *("inputs", "drop", "missing", "input_type", "window", "hop", "rate", "time", "short"),
-    *("beside", "window_shape"),
+    *("label_at", "beside", "window_shape"),
 )
 _LEAST_SECONDS = 1.0  # of a training, where reading took all the time.
 _NOT_CUT = "not an option for recordings; leave it out"
@@ -56,7 +56,11 @@ def source_of(options: Mapping[str, Any], image_shape: tuple[int, ...] | None = 
         return RecordingSource(data, _reading_of(options))
     if kind == "pictures":
         return PictureSource(data, _pictures_of(options, image_shape), of_values)
-    window, hop, names = options["window_shape"], options["hop"], ["time", "name", "short"]
+    window, hop, names = (
+        options["window_shape"],
+        options["hop"],
+        ["time", "name", "short", "label_at"],
+    )
     if window is None:
         names.append("rate")  # with a window_shape, rate is for the spectrum
     _refuse(options, names, "only for recordings; give --window")

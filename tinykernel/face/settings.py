@@ -164,6 +164,14 @@ _OWN = (
         "pad for sounds",
     ),
     _data(
+        "label_at",
+        "all|peak",
+        "Label of a window of a recording. all: that of all its samples. peak: that at its "
+        "strongest sample, and windows of no more energy than 95 % of those of background become "
+        "background.",
+        default="all",
+    ),
+    _data(
         "background",
         "LABELS",
         "Classes that are not events of a stream.",

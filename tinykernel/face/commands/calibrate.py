@@ -67,7 +67,10 @@ def calibrate_command(
         "--same-groups", "promise for new rows of the same groups instead of new groups"
     ),
     threshold: int | None = args.number_option(
-        "VALUE", "with a rate: another threshold of the table it prints", 1
+        "VALUE",
+        "with a rate: another threshold of the table it prints. A lower one may hit fewer events: "
+        "one that comes before its span is a false alarm, and the pause after it hides the hit",
+        1,
     ),
     assignments: list[str] = SET,
     as_json: bool = args.JSON,
@@ -206,7 +209,7 @@ def _events(
     if file.origin.background is not None:
         about["background"] = list(file.origin.background)
     pairs = [("decisions", hop), *result.in_words()]
-    return _Done(result.model, about, facts, pairs, result.remarks, *table)
+    return _Done(result.model, about, facts, pairs, (*sources.notes, *result.remarks), *table)
 
 
 def _often(file: ModelFile, rate: float | None) -> tuple[IntegerModel, str]:

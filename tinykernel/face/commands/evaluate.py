@@ -117,6 +117,7 @@ def _events(file: ModelFile, data: str, train: str | None, *, as_json: bool, qui
         print_table(columns, events.curve_in_words(result), right=columns)
         if seen:
             typer.echo(judging.usage_in_words(seen))
+        judging.print_notes(held.notes)
         judging.print_notes(cautions["cautions"], "caution")
     return True
 
