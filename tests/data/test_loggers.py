@@ -20,6 +20,18 @@ def refused(*args: object, **options: object) -> str:
     return refusals.refused(TinykernelError, windows, *args, **options)
 
 
+def times_of(i: int) -> dict[str, object]:
+    """Return the time of a sample at 50 Hz as loggers write it."""
+    ns = 20_000_000 * i
+    return {
+        "t": 20 * i,
+        "s": f"{0.02 * i:06.3f}",
+        "n": ns // 10**9,
+        "ns": ns % 10**9,
+        "batch": i // 5 / 10,
+    }
+
+
 def logs(
     folder: Path, head: str = "time_ms,ax,ay,az\n", row: str = "{t},{x},{y},{z}\n", n: int = 60
 ) -> Path:
@@ -29,7 +41,7 @@ def logs(
         (folder / label).mkdir(parents=True)
         for person in "ab":
             rows = [
-                row.format(t=20 * i, s=f"{0.02 * i:06.3f}", x=x, y=y, z=z)
+                row.format(x=x, y=y, z=z, **times_of(i))
                 for i, (x, y, z) in enumerate(rng.normal(size=(n, 3)).round(2))
             ]
             (folder / label / f"{person}.csv").write_text(head + "".join(rows))
@@ -214,3 +226,61 @@ def test_a_finished_model_takes_a_column_of_labels(tmp_path):
     other = RecordingSource(file, replace(reading, classes=("up", "down"))).windows()
     assert set(other.y) == {tmp_path.name}
     assert any("'label' is not used" in note for note in other.notes)
+
+
+def test_recordings_of_two_rates_are_resampled(tmp_path):
+    """48.6 and 50 Hz in one folder had no remedy; a slow sine stays what it is."""
+    for name, rate in (("a", 50.0), ("b", 48.6)):
+        t = np.delete(np.arange(400) / rate, range(200, 220))
+        rows = [f"{s:.5f},{100 * np.sin(s):.4f},{s > 4}\n" for s in t]
+        (tmp_path / f"{name}.csv").write_text("time_s,ax,label\n" + "".join(rows))
+    assert "--set rate=50 resamples" in refused(tmp_path, 20)
+    found = windows(tmp_path, 20, 20, rate=50)
+    assert (found.rate, len(set(found.segments))) == (50, 4)
+    for rows, end in zip(found.X, found.end_times, strict=True):
+        t = end + (np.arange(20) - 19) / 50
+        np.testing.assert_allclose(rows.ravel(), 100 * np.sin(t), atol=0.02)
+    assert "resampled to 50 Hz" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [
+        ("sec,nanosec,ax,ay\n", "17{n:0>8},{ns},{x},{y}\n"),
+        ("time_s,ax,ay\n", "{batch},{x},{y}\n"),
+        ("timestamp,ax,ay\n", "17{n:0>8}{ns:0>9},{x},{y}\n"),
+    ],
+)
+def test_times_as_people_have_them(tmp_path, head, row):
+    """Seconds beside nanoseconds, several samples with one time, and nanoseconds since 1970."""
+    folder = logs(tmp_path, head, row)
+    found = windows(folder, "200ms", name=_PATTERN)
+    assert (found.rate, found.channels, found.dropped["short"]) == (50, ("ax", "ay"), 0)
+
+
+def test_a_signal_a_line(tmp_path):
+    """A file a class, a line a signal of three axes, as NanoEdge has them; it was refused."""
+    rng = np.random.default_rng(0)
+    for label in ("idle", "run"):
+        X = rng.integers(-99, 99, (6, 60))
+        (tmp_path / f"{label}.csv").write_text("".join(f"{' '.join(map(str, x))}\n" for x in X))
+    assert "--set axes=3" in refused(tmp_path, 20)
+    found = windows(tmp_path, 20, axes=3)
+    assert (found.X.shape, Counter(found.y)) == ((12, 20, 3), {"idle": 6, "run": 6})
+    assert len(set(found.groups)) == 12
+    np.testing.assert_array_equal(found.X[-1], X[-1].reshape(20, 3))
+    assert "no samples of 7 axes" in refused(tmp_path, 20, axes=7)
+
+
+def test_a_table_of_pandas_with_two_unnamed_levels(tmp_path, require_tool):
+    """The values of one level had the name of another."""
+    require_tool("pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    levels = {"__index_level_0__": range(40), "__index_level_1__": range(40, 80)}
+    columns = {"ax": np.arange(40) % 7, **levels, "label": ["a"] * 20 + ["b"] * 20}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    found = windows(tmp_path / "a.parquet", 10, 10)
+    assert found.channels == ("ax",)
+    np.testing.assert_array_equal(found.X.ravel(), np.arange(40) % 7)

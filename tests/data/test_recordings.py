@@ -178,7 +178,7 @@ def test_times_without_a_unit(tmp_path):
     refused(file, "1s", time="counter")
     found = windows(file, "200ms", rate=50, time="counter")
     assert (found.X.shape[1], found.end_times[0], found.time) == (10, 0.18, "counter")
-    refused(log(tmp_path / "b.csv"), 10, rate=60)
+    refused(log(tmp_path / "b.csv"), 10, rate=500)
 
 
 def test_steps_of_whole_milliseconds_do_not_shift_the_rate(tmp_path):

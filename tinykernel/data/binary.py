@@ -226,7 +226,10 @@ def parquet_table(
         # read_table reports two columns of one name as damage.
         refuse_doubles(path, pq.read_schema(path).names)
         result = None if pieces is None else pieces(pq.ParquetFile(path))
-        return use(pq.read_table(path)) if result is None else result
+        if result is None:
+            table = pq.read_table(path)
+            result = use(table.select(_column_names(table.column_names)))
+        return result
     except (pa.ArrowException, UnicodeError):
         raise FormatError(f"{path}: is not a readable .parquet file; save it again") from None
 
@@ -272,7 +275,7 @@ def _is_number(kind: Any) -> bool:
 
 def _column_names(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names of the columns without the index of pandas."""
-    return tuple(name for name in names if name != "__index_level_0__")
+    return tuple(name for name in names if not re.fullmatch(r"__index_level_\d+__", name))
 
 
 def _decoded(column: Any) -> Any:

@@ -17,9 +17,9 @@ from tinykernel.data.tables import FilePart
 GAP = 1.5  # a step of more median steps is a gap
 _PER_SECOND = {
     1: ("s", "sec", "secs", "second", "seconds"),
-    10**3: ("ms", "msec", "millis", "millisecond", "milliseconds"),
-    10**6: ("us", "usec", "micros", "microsecond", "microseconds"),
-    10**9: ("ns", "nsec", "nanos", "nanosecond", "nanoseconds"),
+    10**3: ("ms", "msec", "millisec", "millis", "millisecond", "milliseconds"),
+    10**6: ("us", "usec", "microsec", "micros", "microsecond", "microseconds"),
+    10**9: ("ns", "nsec", "nanosec", "nanosecs", "nsecs", "nanos", "nanosecond", "nanoseconds"),
 }
 _UNITS = {name: count for count, names in _PER_SECOND.items() for name in names}
 _TIMES = ("t", "ts", "time", "timestamp", "datetime", "elapsed", "clock", "zeit")

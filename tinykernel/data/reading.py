@@ -21,9 +21,12 @@ NO_LABEL = ("", "nan", "na", "null")
 #: What is wrong with a model file whose settings of recordings are damaged.
 DAMAGED = "the model file's settings of recordings do not fit its model"
 # Settings that a model file stores by their names.
-_WRITTEN: dict[str, Any] = {"window": int, "hop": int, "rate": int | float} | dict.fromkeys(
-    ("label", "groups", "time", "mixed", "missing", "name", "short", "label_at"), str
-)
+_WRITTEN: dict[str, Any] = {
+    "window": int,
+    "hop": int,
+    "rate": int | float,
+    "axes": int,
+} | dict.fromkeys(("label", "groups", "time", "mixed", "missing", "name", "short", "label_at"), str)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +46,7 @@ class Reading:
     missing: str = "error"
     short: str | None = None
     label_at: str = "all"
+    axes: int | None = None
     beside: Sequence[str] = ()
     background: Sequence[str] = ()
     labels_needed: bool = True

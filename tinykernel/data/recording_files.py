@@ -23,6 +23,8 @@ from tinykernel.data.tables import ColumnChooser, Selection
 from tinykernel.data.wav import read_sound
 
 _TABLES = (".csv", ".tsv", ".parquet")
+_NANOSECONDS = ("nanosec", "nanosecs", "nsec", "nsecs")
+_WIDE = 24  # columns without a name: more channels than a sensor has
 _CLOCK = re.compile(r"'?(?:(\d+):)?(\d+):(\d\d(?:\.\d+)?)'?$")
 _ZONE = re.compile(r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:?\d\d)$")
 
@@ -129,7 +131,11 @@ def _from_rows(path: Path, reading: Reading, is_said: bool = False) -> Columns:
         is_said=is_said,
     )
     if path.suffix.lower() != ".parquet":
-        return _from_table(read_table(path, chooser.known), chooser, reading.time)
+        table = read_table(path, chooser.known)
+        usual = tuple(f"column{i}" for i in range(1, len(table.names) + 1))
+        if reading.axes is not None or (len(usual) >= _WIDE and table.names == usual):
+            return _from_lines(table, reading.axes)
+        return _from_table(table, chooser, reading.time)
     return parquet_table(
         path, lambda held: _from_table(ArrowTable(path, held), chooser, reading.time)
     )
@@ -152,12 +158,46 @@ def _from_table(table: TextTable | ArrowTable, chooser: ColumnChooser, time: str
             row = int(np.flatnonzero(np.isin(column.values, wrong))[0])
             faults[name] = row, column.texts[int(column.values[row])]
             data[name] = np.full(len(column.values), faults[name][1][:1] or " ")
+    data = _with_one_time(data)
     y, groups = (None if i is None else table.texts(i) for i in (label, group))
     if not all(map(len, data.values())):
         raise DataError(f"{table.path}: has no rows below its header; remove it")
     called, notes = None if label is None else table.names[label], dict.fromkeys(table.notes, 0)
     lines = table.lines
     return Columns(table.path, data, y, groups, lines, faults=faults, label=called, notes=notes)
+
+
+def _with_one_time(data: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Join columns of seconds and of the nanoseconds in them, as ROS writes a time."""
+    parts = {name: re.split(r"[^a-z]+", name.lower())[-1] for name in data}
+    whole = next((name for name, end in parts.items() if end in ("sec", "secs")), None)
+    rest = next((name for name, end in parts.items() if end in _NANOSECONDS), None)
+    if whole is None or rest is None or not all(data[n].dtype.kind in "iuf" for n in (whole, rest)):
+        return data
+    times = data[whole].astype(np.int64) * 10**9 + data[rest].astype(np.int64)
+    return {"time_ns": times} | {n: x for n, x in data.items() if n not in (whole, rest)}
+
+
+def _from_lines(table: TextTable, axes: int | None) -> Columns:
+    """Read a file whose lines are signals, with the values of all axes for each sample."""
+    if axes is None:
+        raise DataError(
+            f"{table.path}: has {len(table.names)} values a line and no header; where each line is "
+            "a signal, say how many axes it has, as in --set axes=3"
+        )
+    columns = [table.numbers(i) for i in range(len(table.names))]
+    wrong = next((i for i, column in enumerate(columns) if column.texts is not None), None)
+    if wrong is not None:
+        raise DataError(f"{table.path}: column {wrong + 1} holds text; axes=N needs numbers alone")
+    X = np.column_stack([each.values for each in columns if not np.isnan(each.values).all()])
+    n_lines, n = X.shape
+    if n % axes:
+        raise DataError(f"{table.path}: {n} values a line are no samples of {axes} axes; correct N")
+    lines = np.repeat(np.asarray(table.lines), n // axes)
+    data = {f"axis {i + 1}": X[:, i::axes].ravel() for i in range(axes)}
+    group = np.char.add(f"{table.path.stem}:", lines.astype(np.str_))
+    y = of_all(table.path.stem, n_lines * (n // axes))
+    return Columns(table.path, data, y, group, lines.tolist())
 
 
 def _is_plain(text: str) -> bool:

@@ -15,6 +15,7 @@ from tinykernel.base.errors import DataError, ModelError, OptionError, RowsError
 from tinykernel.base.progress import report as say
 from tinykernel.base.windows import hop_within
 from tinykernel.data.clips import Recordings, uncut
+from tinykernel.data.clock import alike
 from tinykernel.data.cutting import Windows, cut, long_enough, short_in_words
 from tinykernel.data.labels import (
     NO_SPAN,
@@ -27,7 +28,7 @@ from tinykernel.data.paths import SOUNDS
 from tinykernel.data.reading import Columns, Reading, Recording
 from tinykernel.data.recording_files import find_recordings, read_recording
 from tinykernel.data.splits import as_dataset, split_recordings
-from tinykernel.data.tracks import alike, check_channels, read_tracks
+from tinykernel.data.tracks import check_channels, read_tracks
 
 # Seconds between the decisions of a model that learns from clips.
 _BETWEEN_DECISIONS = 0.1
@@ -49,6 +50,7 @@ def windows(
     missing: str = "error",
     short: str | None = None,
     label_at: str = "all",
+    axes: int | None = None,
     beside: Sequence[str] = (),
     background: Sequence[str] = (),
     labels_needed: bool = True,
@@ -107,6 +109,9 @@ def windows(
     label_at : {"all", "peak"}, default="all"
         A window has the label of all its samples, or that at its strongest sample; see
         `at_peak` of ``data/resting.py``.
+    axes : int, optional
+        Each line of a text file is a signal: the values of so many axes for each sample. The
+        label is the name of the file, or `name` says it; each line is a group.
     beside : sequence of str, default=()
         Columns that are not channels but numbers beside a window, such as a temperature; the value
         at its last sample is used.

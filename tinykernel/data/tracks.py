@@ -1,6 +1,6 @@
 """Channels, times and labels of recordings, and checks that recordings match."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from shlex import quote
 from typing import Any
@@ -12,11 +12,18 @@ from tinykernel.base.coding import number_of
 from tinykernel.base.errors import DataError, ShapeError
 from tinykernel.base.text import count, listed, visible
 from tinykernel.data import columns as kinds
+from tinykernel.data.clock import (
+    agreed,
+    alike,
+    at_rate,
+    blank_lines,
+    read_clock,
+    refuse_lacking,
+    time_column,
+)
 from tinykernel.data.delimited import text_labels
 from tinykernel.data.reading import NO_BREAKS, NO_LABEL, Columns, Reading, Recording, of_all_alike
-from tinykernel.data.tables import those_there
 
-_RATE_TOLERANCE = 0.02
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -27,20 +34,21 @@ def read_tracks(
     tracks = list[Recording]()
     needless = _needless(tables, reading) if inputs is None else ()
     for table, name, (y, unlabelled) in zip(tables, names, clean_labels(tables), strict=True):
-        _refuse_lacking(table, reading.drop, table.columns, "to drop")
+        refuse_lacking(table, reading.drop, table.columns, "to drop")
         left_out = {*reading.drop, *needless}
         columns = {name: x for name, x in table.columns.items() if name not in left_out}
         _refuse_words(table, columns)
         first = tracks[0] if tracks else None
-        clock = _time_column(table, columns, first.time if first else reading.time)
+        clock = time_column(table, columns, first.time if first else reading.time)
         channels = _channels(table, columns, clock, inputs, first)
         X, holes = _matrix(table, columns, channels)
-        rate = agreed(table, "the file says", table.rate, reading.rate)
-        times, breaks = None, NO_BREAKS
+        rate, times, breaks = table.rate or reading.rate, None, NO_BREAKS
         if clock is not None:
-            times, rate, breaks = _clock(table, clock, columns[clock], rate)
+            times, rate, breaks = read_clock(table, clock, columns[clock], rate)
+        else:
+            rate = agreed(table, "the file says", table.rate, reading.rate)
         if table.lines is not None:
-            breaks = np.union1d(breaks, _blank_lines(table))
+            breaks = np.union1d(breaks, blank_lines(table))
         track = Recording(
             name,
             X,
@@ -54,6 +62,8 @@ def read_tracks(
             breaks=breaks,
             time=clock,
         )
+        if times is not None and rate and reading.rate and not alike(rate, reading.rate):
+            track = at_rate(track, reading.rate)
         tracks.append(_numbers_last(track, reading.beside))
     _same_rates(tracks)
     if inputs is None:
@@ -107,14 +117,6 @@ def check_channels(source: str, channels: Sequence[str], n: int) -> None:
         )
 
 
-def _refuse_lacking(table: Columns, names: Iterable[str], among: Collection[str], use: str) -> None:
-    """Refuse names that are no columns of a file."""
-    lacking = next((name for name in names if name not in among), None)
-    if lacking is not None:
-        which = those_there(lacking, list(among))
-        raise DataError(f"{table.file}: has no column {lacking!r} {use}; {which}")
-
-
 def _refuse_words(table: Columns, columns: dict[str, NDArray[Any]]) -> None:
     """Refuse a file whose first row has no number in any column."""
     texts = [x for name, x in columns.items() if name not in table.faults and x.dtype.kind == "U"]
@@ -123,53 +125,6 @@ def _refuse_words(table: Columns, columns: dict[str, NDArray[Any]]) -> None:
         raise DataError(
             f"{table.place(0)} has no number; where it holds units or a title, remove it"
         )
-
-
-def _time_column(table: Columns, columns: dict[str, NDArray[Any]], named: str | None) -> str | None:
-    _refuse_lacking(table, [] if named is None else [named], columns, "of times")
-    if named is None:
-        named = next((name for name in columns if kinds.is_time_name(name)), None)
-        unnamed = columns.get("column1")
-        if named is None and unnamed is not None and kinds.strictly_monotone(unnamed):
-            named = "column1"
-    if named is None:
-        return None
-    values = columns[named]
-    where = f"{table.file}: the column {named!r} is read as time"
-    if values.dtype.kind not in "iufM":
-        texts = [str(value) for value in values.tolist()]
-        row = next((i for i, text in enumerate(texts) if number_of(text) is None), 0)
-        cell = table.faults.get(named, (0, texts[row]))[1]
-        raise DataError(
-            f"{where}, but row {row + 1} holds {cell[:40]!r}; leave it out with --set "
-            f"drop={quote(named)}"
-        )
-    lost = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
-    if lost.any():
-        raise DataError(f"{table.place(int(lost.argmax()), named)}: the time is missing; fill it")
-    if len(values) > 1 and not kinds.mostly_increasing(values, _begin_again(table, values)):
-        raise DataError(
-            f"{where}, but does not increase; leave it out with --set drop={quote(named)}"
-        )
-    return named
-
-
-def _begin_again(table: Columns, times: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mask steps to another group or label, and those back to where the times of a file begin."""
-    numbers = times.astype(np.int64) if times.dtype.kind == "M" else times
-    steps = np.diff(numbers)
-    mask: NDArray[np.bool_] = numbers[1:] <= numbers.min() + np.median(np.abs(steps))
-    for texts in (table.group, table.y):
-        if texts is not None:
-            mask = mask | (texts[1:] != texts[:-1])
-    return mask
-
-
-def _blank_lines(table: Columns) -> NDArray[np.intp]:
-    """Return the samples before which the file has blank lines, unless they are everywhere."""
-    lines = np.asarray(table.lines)
-    breaks = np.flatnonzero(np.diff(lines) > 1) + 1
-    return breaks if 2 * len(breaks) < len(lines) else NO_BREAKS
 
 
 def _channels(
@@ -181,7 +136,7 @@ def _channels(
 ) -> tuple[str, ...]:
     """Return the names of the channels, in the order of the first recording."""
     chosen = tuple(name for name in columns if name != clock) if inputs is None else tuple(inputs)
-    _refuse_lacking(table, chosen, columns, "to take as an input")
+    refuse_lacking(table, chosen, columns, "to take as an input")
     if not chosen:
         raise DataError(f"{table.file}: has no channels; columns: {_listed(columns)}")
     if first is not None and set(chosen) != set(first.channels):
@@ -220,7 +175,7 @@ def _all_false(rows: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _numbers_last(track: Recording, names: Sequence[str]) -> Recording:
     """Move the columns of numbers beside a window behind the channels."""
-    _refuse_lacking(track.table, names, track.channels, "of numbers beside a window")
+    refuse_lacking(track.table, names, track.channels, "of numbers beside a window")
     channels = tuple(name for name in track.channels if name not in names)
     if not channels:
         raise DataError(
@@ -228,49 +183,6 @@ def _numbers_last(track: Recording, names: Sequence[str]) -> Recording:
         )
     order = [track.channels.index(name) for name in (*channels, *names)]
     return replace(track, X=track.X[:, order], channels=(*channels, *names)) if names else track
-
-
-def _clock(
-    table: Columns, name: str, values: NDArray[Any], rate: float | None
-) -> tuple[NDArray[np.float64] | None, float | None, NDArray[np.intp]]:
-    """Return times in seconds, the rate, and the samples before which there is a gap."""
-    ticks: float | None = None  # a second
-    if values.dtype.kind == "M":
-        values, ticks = values.astype("datetime64[us]").astype(np.int64), 10**6
-    values = values.astype(np.int64 if values.dtype.kind in "iu" else np.float64)
-    steps = np.diff(values)
-    if not len(steps):
-        return None, rate, NO_BREAKS
-    median = float(np.median(steps))
-    if median <= 0:
-        raise DataError(
-            f"{table.file}: most times of the column {name!r} repeat, which hides gaps; "
-            f"leave it out with --set drop={quote(name)} and --set rate=HZ"
-        )
-    gap = (steps > kinds.GAP * median) | (steps < 0)
-    # The mean, as steps of 60 Hz in whole milliseconds are 16 and 17.
-    step = float(steps[~gap].mean())
-    if ticks is None:
-        ticks = kinds.ticks_per_second(name, float(values[0]))
-    if ticks is not None:
-        rate = agreed(table, f"the steps of {name!r} say", float(f"{ticks / step:.6g}"), rate)
-    elif rate is not None:
-        close = [n for n in (1, 10**3, 10**6, 10**9) if alike(n / step, rate)]
-        ticks = close[0] if close else rate * step
-    times = None if ticks is None else values / ticks
-    return times, rate, np.flatnonzero(gap) + 1
-
-
-def alike(rate: float, other: float) -> bool:
-    """Whether two rates agree."""
-    return abs(rate - other) <= _RATE_TOLERANCE * max(rate, other)
-
-
-def agreed(table: Columns, who: str, measured: float | None, asked: float | None) -> float | None:
-    """Return the rate of a file, or if it has none that of the user."""
-    if measured is None or asked is None or alike(measured, asked):
-        return asked if measured is None else measured
-    raise DataError(f"{table.file}: {who} {measured:g} Hz, but {asked:g} Hz is given; correct it")
 
 
 def _same_rates(tracks: Sequence[Recording]) -> None:
@@ -283,10 +195,10 @@ def _same_rates(tracks: Sequence[Recording]) -> None:
                 f"{other.rate:g} Hz; give --set rate=HZ"
             )
         if track.rate is not None and first.rate is not None and not alike(track.rate, first.rate):
-            way = "; give --set rate=HZ" if track.table.is_sound else ""
             raise DataError(
                 f"{track.table.file}: has {track.rate:g} Hz, {first.table.file} has "
-                f"{first.rate:g} Hz; all recordings must have one sampling rate{way}"
+                f"{first.rate:g} Hz; all recordings must have one sampling rate; "
+                f"--set rate={first.rate:g} resamples the others"
             )
 
 

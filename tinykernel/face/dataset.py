@@ -32,11 +32,11 @@ from tinykernel.face.settings import SETTINGS
 _MOST_PLAIN = 8192
 _OF_RECORDINGS = (
     *("label", "groups", "inputs", "window", "hop"),
-    *("rate", "time", "name", "short", "label_at", "beside", "background"),
+    *("rate", "time", "name", "short", "label_at", "axes", "beside", "background"),
 )
 _NOT_OF_PICTURES = (
     *("inputs", "drop", "missing", "input_type", "window", "hop", "rate", "time", "short"),
-    *("label_at", "beside", "window_shape"),
+    *("label_at", "axes", "beside", "window_shape"),
 )
 _LEAST_SECONDS = 1.0  # of a training, where reading took all the time.
 _NOT_CUT = "not an option for recordings; leave it out"
@@ -59,7 +59,7 @@ def source_of(options: Mapping[str, Any], image_shape: tuple[int, ...] | None = 
     window, hop, names = (
         options["window_shape"],
         options["hop"],
-        ["time", "name", "short", "label_at"],
+        ["time", "name", "short", "label_at", "axes"],
     )
     if window is None:
         names.append("rate")  # with a window_shape, rate is for the spectrum

@@ -172,6 +172,14 @@ _OWN = (
         default="all",
     ),
     _data(
+        "axes",
+        "N",
+        "Recordings: axes of files whose lines are signals, each sample with all axes. The label "
+        "is the name of the file.",
+        read=number(1, 64, "a number of axes, 1 to 64", int),
+        range="1 to 64",
+    ),
+    _data(
         "background",
         "LABELS",
         "Classes that are not events of a stream.",
