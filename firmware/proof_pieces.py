@@ -76,6 +76,22 @@ def outputs(c):
     if n == 1:
         low, high = np.minimum(low, -high), np.maximum(high, -low)
     yield "score", low, high
+    yield from curve(c)
+
+
+def curve(c):
+    """Yield the ends of powers or squares; refuse another table of powers."""
+    if "TK_CURVE_BITS" not in c.text:
+        return
+    bits, most = c("CURVE_BITS"), (1 << 31) - 1
+    if c("CURVE_SQUARE"):
+        need(bits < 63, "squares of other bits")
+        yield "square", -most, most
+        return
+    powers = np.rint(2**15 * 2 ** (np.arange(65) / 64)).astype(np.int64) - 2**15
+    need(0 < bits < 32, "powers of other bits")
+    need(np.array_equal(c.table["tk_powers"], powers), "another table of powers")
+    yield "power", 0, most
 
 
 def events(c):

@@ -31,6 +31,12 @@ def regressor(model: IntegerModel) -> IntegerModel:
     return replace(model, answers=Values(names, 8))
 
 
+def curved(model: IntegerModel, curve: str, bits: int, shift: int = 8) -> IntegerModel:
+    """Return a model whose values are a function of its totals."""
+    names = regressor(model).answers.names
+    return replace(model, answers=Values(names, shift, curve, bits))
+
+
 def calibrated(make: Maker, answer: str) -> IntegerModel:
     """Return a model that answers always, with a margin, or with margins by label."""
     model = make()
@@ -78,6 +84,9 @@ EVERY: dict[str, Maker] = {
     },
     **{f"values, {k}": lambda make=make: regressor(make()) for k, make in _ONE_OF_EACH.items()},
     "trees": lambda: tree_model(1),
+    "powers of 2": lambda: curved(tree_model(5), "power", 9),
+    "powers of 2, wide": lambda: curved(LINEAR["4 bits, few inputs"](), "power", 26, 31),
+    "squares": lambda: curved(tree_model(5), "square", 7),
     **{f"trees, {k}": lambda o=options: exact_trees(2, **o) for k, options in EXACT.items()},
     "trees beside a linear part": lambda: tree_model(2, linear=True),
     "trees of 8 bits": lambda: tree_model(4, bits=8),

@@ -230,13 +230,10 @@ def test_ranks_and_several_values_are_sums_of_leaves(fresh):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("XGBRegressor", {"objective": "count:poisson"}),
         ("XGBRegressor", {"objective": "binary:logistic"}),
         ("XGBRegressor", {"objective": "binary:hinge"}),
-        ("LGBMRegressor", {"objective": "tweedie"}),
         ("LGBMRegressor", {"objective": "cross_entropy"}),
         ("LGBMClassifier", {"objective": "cross_entropy_lambda"}),
-        ("CatBoostRegressor", {"loss_function": "Poisson"}),
         ("CatBoostRegressor", {"loss_function": "RMSEWithUncertainty"}),
     ],
 )

@@ -1,6 +1,7 @@
 """Boosted trees of LightGBM, XGBoost and CatBoost after conversion."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 import tinykernel
-from tinykernel.base.errors import ConvertError
+from tests.refusals import refused
+from tinykernel.base.errors import ConvertError, DataError
 from tinykernel.conversion.catboost import SavedModel
 from tinykernel.conversion.models import change_of, convert
 
@@ -57,12 +59,70 @@ def test_values_differ_by_the_rounding_of_sums(library, fresh):
     assert np.abs(values - model.predict(X.astype(np.float32))).max() < 1e-3
 
 
+FEW = {"n_estimators": 20, "n_jobs": 1}
+LINKS = {
+    "LGBMRegressor": [{"objective": name, **FEW} for name in ("poisson", "gamma", "tweedie")],
+    "XGBRegressor": [
+        {"objective": name, **FEW}
+        for name in ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox")
+    ],
+    "CatBoostRegressor": [
+        {"loss_function": name, "iterations": 20, "verbose": False, "allow_writing_files": False}
+        for name in ("Poisson", "Tweedie:variance_power=1.5")
+    ],
+    "HistGradientBoostingRegressor": [
+        {"loss": name, "max_iter": 20} for name in ("poisson", "gamma")
+    ],
+    "PoissonRegressor": [{}],
+    "GammaRegressor": [{}],
+    "TweedieRegressor": [{"power": 1.5}],
+}
+LIBRARIES = {"LGBM": "lightgbm", "XGBR": "xgboost", "CatB": "catboost", "Hist": "sklearn.ensemble"}
+
+
+@pytest.mark.parametrize(("name", "options"), [(n, o) for n, each in LINKS.items() for o in each])
+def test_counts_are_powers_within_the_bound(name, options, require_tool):
+    """Exp of a sum has a relative error below 2^-15 and half a unit; C computes the same."""
+    library = LIBRARIES.get(name[:4], "sklearn.linear_model")
+    module = import_module(library) if library[:2] == "sk" else require_tool(library)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4)).astype(np.float32)
+    y = rng.poisson(np.exp(0.9 * X[:, 0] + 0.3 * X[:, 1] + 1)) + 1
+    model = getattr(module, name)(**options).fit(X, y)
+    converted = convert(model, X)
+    rows = (X + 0.2 * rng.normal(size=X.shape)).astype(np.float32)
+    expected, values, top = model.predict(rows), converted.predict(rows), 2.0**31 - 1
+    inside = expected < top * converted.answers.unit
+    sums = 2.0**-15 if "Linear" not in repr(converted).title() else 1e-3  # inputs are rounded
+    bound = sums * np.abs(expected) + 2e-6 * np.abs(expected) + converted.answers.unit
+    assert (np.abs(values - expected) <= bound)[inside].all()
+    assert inside.mean() > 0.98
+    if name in ("LGBMRegressor", "GammaRegressor"):
+        assert tinykernel.verify(converted, rows[:200]).differences == 0
+
+
+def test_roots_are_squared(fresh):
+    """`reg_sqrt` learns signed roots; the values are squares of the sums."""
+    X, y = load_diabetes(return_X_y=True)
+    X = X.astype(np.float32)
+    model = fresh("lightgbm", "Regressor", reg_sqrt=True).fit(X, (y - 150) * 1e3)
+    converted = convert(model, X)
+    expected = model.predict(X)
+    assert expected.min() < 0 < expected.max()
+    assert np.abs(converted.predict(X) - expected).max() < 1e-6 * np.abs(expected).max()
+    assert tinykernel.verify(converted, X).differences == 0
+
+
+def test_a_link_needs_rows(fresh):
+    """Their values say where a power of 2 ends; without rows one line says so."""
+    X, y = load_diabetes(return_X_y=True)
+    model = fresh("lightgbm", "Regressor", objective="poisson").fit(X, y)
+    refused(DataError, convert, model, match="needs X.*--data")
+
+
 @pytest.mark.parametrize(
     ("library", "options", "message"),
     [
-        ("lightgbm", {"objective": "poisson"}, "no sum of leaves"),
-        ("xgboost", {"objective": "count:poisson"}, "no sum of leaves"),
-        ("lightgbm", {"reg_sqrt": True}, "reg_sqrt makes squares"),
         ("lightgbm", {"linear_tree": True}, "leaves of linear_tree"),
         ("xgboost", {"booster": "gblinear"}, "boosters of the kind 'gblinear'"),
         ("xgboost", {"multi_strategy": "multi_output_tree"}, "trees of several outputs"),
@@ -89,7 +149,7 @@ def test_a_file_of_catboost_is_converted_without_the_library():
     converted = convert(model)
     assert np.array_equal(converted.predict(many), model.predict(many))
     assert tinykernel.verify(converted, many[:200]).differences == 0
-    with pytest.raises(ConvertError, match="the loss 'Poisson' of CatBoost"):
-        SavedModel(text.replace("MultiClass", "Poisson"))
+    with pytest.raises(ConvertError, match="the loss 'RMSEWithUncertainty' of CatBoost"):
+        SavedModel(text.replace("MultiClass", "RMSEWithUncertainty"))
     with pytest.raises(ConvertError, match="of the type OneHotFeature"):
         convert(SavedModel(text.replace("FloatFeature", "OneHotFeature", 1)))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tinykernel.base.errors import ModelError
-from tinykernel.model.answers import Decision
+from tinykernel.model.answers import POWERS, Decision, Values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.catalogue import code_of
 from tinykernel.pieces.packing import Packed, Place
@@ -134,6 +134,7 @@ def _pack_machine(model: IntegerModel, places_of: list[tuple[Any, Place]]) -> tu
         comment = f"Score of {readout.parts[0].ZERO}."
         parts.append(Table("tk_biases", "int32_t", readout.offset, "weights", comment))
     parts += weighed
+    parts += _pack_curve(model.answers) if isinstance(model.answers, Values) else []
     parts += [] if model.decision is None else _pack_decision(model.decision)
     if model.events is not None:  # the sum of a class at which a stream has an event
         events, comment = model.events, "Least sum of an event, by label; 0 of background."
@@ -145,6 +146,19 @@ def _pack_machine(model: IntegerModel, places_of: list[tuple[Any, Place]]) -> tu
             Table("tk_event_thresholds", "uint32_t", events.thresholds, "decision", comment),
         ]
     return parts, scratch
+
+
+def _pack_curve(values: Values) -> Parts:
+    """Store what turns totals into scores, where these are no totals."""
+    bits = Definition("TK_CURVE_BITS", str(values.curve_bits), "of a total, see tk_curve.h")
+    if values.curve != "power":
+        return [Definition("TK_CURVE_SQUARE", "1"), bits] if values.curve else []
+    comment = "Powers of 2 with exponents below 1, in steps of 1/64, less 1."
+    return [
+        bits,
+        Definition("TK_CURVE_DOWN", integer_literal(30 - values.shift), "to the right, less them"),
+        Table("tk_powers", "uint16_t", POWERS, "weights", comment),
+    ]
 
 
 def _pack_decision(decision: Decision) -> Parts:

@@ -30,6 +30,11 @@ _VALUES = (
     *("reg:absoluteerror", "reg:pseudohubererror", "reg:quantileerror", "binary:logitraw"),
     *("reg:expectileerror", "rank:pairwise", "rank:ndcg", "rank:map"),
 )
+#: Objectives whose answer is exp of the sum.
+_POWERS = (
+    *("poisson", "gamma", "tweedie", "count:poisson", "reg:gamma", "reg:tweedie"),
+    *("survival:cox", "survival:aft"),
+)
 _LOGITS = ("binary:logistic", "reg:logistic")
 #: All fields of the formats. A field that is not here may change what a model predicts.
 _FIELDS = {
@@ -247,7 +252,7 @@ def _classes(model: Any, objective: str, n: int) -> tuple[Any, ...] | None:
     of_values = type(model).__name__.endswith(("Regressor", "Ranker"))
     if objective == "reg:expectileerror" and n > 1:
         raise ConvertError("convert: several expectiles are no sums of leaves; train one a model")
-    is_value = objective in _VALUES and (known is None or objective == "custom")
+    is_value = objective in (*_VALUES, *_POWERS) and (known is None or objective == "custom")
     if is_value:
         return None
     if objective == "reg:logistic" and known is None:
@@ -255,9 +260,8 @@ def _classes(model: Any, objective: str, n: int) -> tuple[Any, ...] | None:
     if objective not in (*_BINARY, *_CLASSES, *_VALUES) or of_values:
         raise ConvertError(
             f"convert: the answer of the objective {objective!r} is no sum of leaves, but a "
-            f"function of it{', such as exp' if objective not in _BINARY else ''}; train with "
-            "another objective, such as squared errors, or let it teach: "
-            "tinykernel.train(X, y, teacher=...)"
+            "function of it other than exp; train with another objective, such as squared errors, "
+            "or let it teach: tinykernel.train(X, y, teacher=...)"
         )
     if objective not in _CLASSES and n > 1:
         raise ConvertError("convert: a classifier of several labels a row is not supported")
@@ -273,8 +277,7 @@ def _light(model: Any, dump: dict[str, Any]) -> Ensemble:
             "set_params(pred_early_stop=False)"
         )
     objective, *options = dump.get("objective", "custom").split(" ")
-    if "sqrt" in options:
-        raise ConvertError("convert: reg_sqrt makes squares of sums, which are not supported")
+    curve = "square" if "sqrt" in options else "power" if objective in _POWERS else ""
     n, infos = int(dump["num_tree_per_iteration"]), dump["tree_info"]
     if not 0 < n <= len(infos):
         raise ConvertError("convert: the model of LightGBM has no trees")
@@ -282,7 +285,8 @@ def _light(model: Any, dump: dict[str, Any]) -> Ensemble:
     trees = [_light_tree(tree, i % n, share, tables) for i, tree in enumerate(infos)]
     trees.sort(key=lambda tree: tree.output)
     classes = _classes(model, objective, n)
-    return Ensemble(trees, np.zeros(n), classes, cast=lambda seen: seen.astype(np.float64))
+    cast = lambda seen: seen.astype(np.float64)  # noqa: E731
+    return Ensemble(trees, np.zeros(n), classes, cast, curve=curve)
 
 
 def _light_tree(tree: dict[str, Any], output: int, share: float, tables: Tables) -> ForeignTree:
@@ -381,9 +385,12 @@ def _extreme(model: Any, learner: dict[str, Any]) -> Ensemble:
     classes = _classes(model, objective, n)
     if objective in _LOGITS:
         base = np.log(base / (1 - base))
+    elif objective in _POWERS:
+        base = np.log(base)
     if classes is not None and objective in _VALUES:  # the wrapper compares with a half
         base = base - 0.5
-    return Ensemble(trees, np.broadcast_to(base, (n,)), classes, below=np.less)
+    curve = "power" if objective in _POWERS else ""
+    return Ensemble(trees, np.broadcast_to(base, (n,)), classes, below=np.less, curve=curve)
 
 
 def _gap_of(model: Any) -> np.float32:

@@ -13,7 +13,9 @@ from tinykernel.conversion.checks import check_fields, damaged, first_line, inta
 from tinykernel.conversion.ensemble import Ensemble, ForeignTree
 
 _CLASSES = ("Logloss", "CrossEntropy", "Focal", "MultiClass", "MultiClassOneVsAll")
-#: Losses whose answer is the sum of leaves; exp of it is that of Poisson and Tweedie.
+#: Losses whose answer is exp of the sum of leaves.
+_POWERS = ("Poisson", "Tweedie")
+#: Losses whose answer is the sum.
 _VALUES = (
     *("RMSE", "MAE", "Quantile", "MAPE", "Huber", "LogCosh", "Lq", "Expectile", "LogLinQuantile"),
     *("MultiRMSE", "MultiRMSEWithMissingValues", "MultiQuantile", "Cox"),
@@ -61,7 +63,7 @@ class SavedModel:
                 raise damaged(_PLACE)
         info = content.get("model_info", {})
         self.loss = info.get("params", {}).get("loss_function", {}).get("type", "")
-        if self.loss not in (*_CLASSES, *_VALUES):
+        if self.loss not in (*_CLASSES, *_VALUES, *_POWERS):
             raise ConvertError(
                 f"convert: the answer of the loss {self.loss!r} of CatBoost is no sum of leaves, "
                 "but a function of it; train with another loss, or let it teach: "
@@ -95,7 +97,8 @@ class SavedModel:
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict labels or values."""
         sums = self.sums(X)
-        if self.loss in _VALUES:
+        if self.loss not in _CLASSES:
+            sums = np.exp(sums) if self.loss in _POWERS else sums
             return sums[:, 0] if sums.shape[1] == 1 else sums
         label = sums.argmax(axis=1) if sums.shape[1] > 1 else (sums[:, 0] > 0).astype(int)
         return np.asarray(self.classes_[label])
@@ -122,7 +125,8 @@ def ensemble_of(model: Any) -> Ensemble:
     with intact(_PLACE):
         trees = [_tree(model, tree, output) for output in outputs for tree in model.trees]
     classes = tuple(model.classes_.tolist()) if model.loss in _CLASSES else None
-    return Ensemble(trees, model.bias, classes)
+    curve = "power" if model.loss in _POWERS else ""
+    return Ensemble(trees, model.bias, classes, curve=curve)
 
 
 def _saved(model: Any) -> SavedModel:

@@ -341,10 +341,10 @@ class ModelColumns:
         return Scale(self.raw_dtype, bits, low, np.where(used, 65536, 0), span, shift)
 
 
-def lacking_rows(kind: str) -> DataError:
+def lacking_rows(kind: str, of: str = "its inputs") -> DataError:
     """Return the error of a model of that name without rows."""
     return DataError(
-        f"convert: a {kind} needs X, rows with the ranges of its inputs: "
+        f"convert: a {kind} needs X, rows with the ranges of {of}: "
         "tinykernel.convert(model, X), or convert --data FILE"
     )
 

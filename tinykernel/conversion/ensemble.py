@@ -81,6 +81,7 @@ class Ensemble:
     ties_up: bool = False  # whether a sum of 0 is the second of two classes
     #: What changes with fewer trees: leaves of a "mean", or the base of a "limit".
     share_of: str = ""
+    curve: str = ""  # "power": values are exp of the sums; "square": sums times their sizes
 
     def with_one_sum(self) -> Ensemble:
         """Return the difference of two sums, if the larger one of these is the class."""
@@ -93,6 +94,11 @@ class Ensemble:
             for tree in self.trees
         ]
         return replace(self, trees=trees, base=np.diff(self.base))
+
+    def times(self, factor: float) -> Ensemble:
+        """Return it with all sums multiplied."""
+        trees = [replace(tree, value=factor * tree.value) for tree in self.trees]
+        return replace(self, trees=trees, base=factor * self.base)
 
     @property
     def n_trees(self) -> int:

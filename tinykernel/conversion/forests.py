@@ -81,7 +81,9 @@ def _histograms(model: Any) -> Ensemble:
     """Return trees of histograms, which compare float64."""
     classes = getattr(model, "classes_", None)
     loss = type(model._loss).__name__
-    if classes is None and loss not in ("HalfSquaredError", "AbsoluteError", "PinballLoss"):
+    curve = "power" if loss in ("HalfPoissonLoss", "HalfGammaLoss") else ""
+    is_sum = curve or loss in ("HalfSquaredError", "AbsoluteError", "PinballLoss")
+    if classes is None and not is_sum:
         raise ConvertError(f"convert: values of the loss {model.loss!r} are no sums of leaves")
     base = np.asarray(model._baseline_prediction, dtype=np.float64).ravel()
     trees = []
@@ -102,7 +104,8 @@ def _histograms(model: Any) -> Ensemble:
                 )
             )
     known = None if classes is None else tuple(classes.tolist())
-    return Ensemble(trees, base, known, cast=lambda seen: seen.astype(np.float64))
+    cast = lambda seen: seen.astype(np.float64)  # noqa: E731
+    return Ensemble(trees, base, known, cast, curve=curve)
 
 
 def _sets(tree: Any) -> dict[int, tuple[float, ...]]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError, DataError
 from tinykernel.conversion.columns import ModelColumns
+from tinykernel.conversion.curves import PER_LOG, curved
 from tinykernel.model.answers import Labels, Values, numbered_values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.grid import Grid
@@ -27,7 +28,14 @@ _SUM = 65000  # of weights and signs, so that a dot product with 16-bit inputs f
 
 def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
     """Convert a fitted linear model, with weights of 2, 4 or 8 bits."""
-    return of_weights(*_weights(model), getattr(model, "classes_", None), columns, bits)
+    weights, bias = _weights(model)
+    link = getattr(getattr(model, "_base_loss", None), "link", None)
+    curve = "power" if type(link).__name__ == "LogLink" else ""
+    factor = PER_LOG if curve else 1.0
+    classes = getattr(model, "classes_", None)
+    return curved(
+        of_weights(factor * weights, factor * bias, classes, columns, bits), curve, columns
+    )
 
 
 def of_weights(

@@ -37,7 +37,9 @@ _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
             *("RidgeClassifier", "RidgeClassifierCV", "Perceptron", "LinearDiscriminantAnalysis"),
             *("PassiveAggressiveClassifier", "GaussianNB", "LinearRegression", "Ridge", "RidgeCV"),
             *("Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "LinearSVR", "SGDRegressor"),
-            *("BayesianRidge", "HuberRegressor", "PassiveAggressiveRegressor"),
+            *("BayesianRidge", "HuberRegressor", "PassiveAggressiveRegressor", "ARDRegression"),
+            *("PoissonRegressor", "GammaRegressor", "TweedieRegressor", "QuantileRegressor"),
+            *("Lars", "LarsCV", "LassoLars", "LassoLarsCV", "OrthogonalMatchingPursuit"),
         ),
         "forests": (
             *("DecisionTreeClassifier", "DecisionTreeRegressor", "RandomForestClassifier"),
@@ -383,7 +385,10 @@ def refuse_difference(before: NDArray[Any], scores: NDArray[Any], converted: Int
     near = largest * _LAST_BITS + (n_trees if scale < 1 else 0)
     if converted.is_regressor:
         gaps = np.abs(np.reshape(before, (len(after), -1)) - np.reshape(after, (len(after), -1)))
-        wrong = (~(gaps <= near * scale)).any(axis=1)
+        bound: Any = near * scale
+        if getattr(converted.answers, "curve", ""):  # it magnifies what is lost by sums
+            bound = 2 * scale + 2.0**-14 * np.abs(np.reshape(before, gaps.shape))
+        wrong = (~(gaps <= bound)).any(axis=1)
     else:
         place = {label: number for number, label in enumerate(converted.classes)}
         other = np.array([place.get(label, -1) for label in before.tolist()], dtype=np.int64)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.columns import ModelColumns
+from tinykernel.conversion.curves import PER_LOG, curved
 from tinykernel.conversion.ensemble import Ensemble
 from tinykernel.conversion.splits import RawSplits
 from tinykernel.model.answers import LARGEST_SHIFT, Labels, Values, numbered_values
@@ -24,6 +25,8 @@ _LARGEST_SHIFT = 15  # of the leaves of a tree
 def integer_model(ensemble: Ensemble, columns: ModelColumns, leaf_bits: int = 0) -> IntegerModel:
     """Return the model of an ensemble, with leaves of 4, 8 or 16 bits, or 0: as they are."""
     ensemble = ensemble.with_one_sum()
+    if ensemble.curve == "power":
+        ensemble = ensemble.times(PER_LOG)
     for tree in ensemble.trees:
         tree.check(len(columns.columns))
     splits = RawSplits(ensemble, columns)
@@ -64,7 +67,7 @@ def integer_model(ensemble: Ensemble, columns: ModelColumns, leaf_bits: int = 0)
         tests[:, 2].astype(np.uint8) if splits.takes_gaps else None,
     )
     offset = np.rint(np.ldexp(ensemble.base, shift)).astype(np.int64) + int(ensemble.ties_up)
-    return IntegerModel(
+    model = IntegerModel(
         input=Grid.table(columns.raw_dtype, columns.n_inputs),
         stages=(scale,),
         readout=Readout((part,), offset.astype(np.int32)),
@@ -73,6 +76,7 @@ def integer_model(ensemble: Ensemble, columns: ModelColumns, leaf_bits: int = 0)
         else Labels(ensemble.classes),
         decision_scale=2.0**-shift,
     )
+    return curved(model, ensemble.curve, columns)
 
 
 def _flattened(splits: RawSplits) -> tuple[NDArray[np.int64], list[Any], list[NDArray[Any]]]:
@@ -130,7 +134,8 @@ def _shift(ensemble: Ensemble, leaves: list[NDArray[Any]], is_vector: bool, leaf
         top = max(float(np.abs(leaf).max()) for leaf in leaves)
         most = 2.0 ** (leaf_bits - 1 + _LARGEST_SHIFT) - 1
         shift = min(shift, int(np.floor(np.log2(most / max(top, 1e-30)))))
-    return int(np.clip(shift, -LARGEST_SHIFT, LARGEST_SHIFT))
+    most_bits = 31 if ensemble.curve == "power" else LARGEST_SHIFT
+    return int(np.clip(shift, -LARGEST_SHIFT, most_bits))
 
 
 def _ends(

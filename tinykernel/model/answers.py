@@ -15,6 +15,7 @@ from tinykernel.base.errors import ModelError, ShapeError
 from tinykernel.base.frames import coded_rows, is_frame
 from tinykernel.base.text import column_names, count, listed
 from tinykernel.model.chain import Chain
+from tinykernel.pieces.proof import Range, range_of
 from tinykernel.pieces.prototypes.spec import (
     LARGEST_MARGIN_LINE,
     check_distances,
@@ -64,6 +65,10 @@ class Labels(Record):
 
 
 LARGEST_SHIFT = 200
+#: The largest score.
+_TOP = 2**31 - 1
+#: What a fraction of an exponent of 2 is worth: ``2**15 * 2**(i / 64)`` less 2**15.
+POWERS = np.rint(2.0**15 * (2.0 ** (np.arange(65) / 64) - 1)).astype(np.int64)
 
 
 def numbered_values(n: int) -> tuple[str, ...]:
@@ -75,17 +80,38 @@ def numbered_values(n: int) -> tuple[str, ...]:
 class Values(Record):
     """Answers of a regressor: there is one output a value, and a value is ``score / 2**shift``.
 
+    Scores are the totals. With `curve` they are a function of these, in 2**-shift, which ends at
+    2**31 - 1 on both sides. With the table P of `POWERS` and ``f = curve_bits``:
+
+    * *power*, of 2 to the power of ``total / 2**f``, f from 1 to 31, with a relative error of at
+      most 2**-15 and half a unit more::
+
+        part  = (total << (32 - f)) as uint32                       the fraction, in 32 bits
+        i, t  = part >> 26, (part >> 10) & 65535
+        power = ((P_i + 32768) << 15) + (((P_(i+1) - P_i) * t) >> 1)        2**30 to 2**31 - 1
+        down  = 30 - shift - (total >> f)
+        score = 2**31 - 1 if down < 0, 0 if down > 31, else (power + (1 << down >> 1)) >> down
+
+    * *square*, with the sign of the total, ``|total|**2 >> f``, f from 0 to 62.
+
     >>> Values(("hours",), 8).unit
     0.00390625
+    >>> Values(("hours",), 8, "power", 4).scores(np.array([[16], [-16], [99]], np.int32)).tolist()
+    [[512], [128], [18658]]
     """
 
     names: tuple[str, ...]  # of each score
     shift: int = field(metadata=limits(-LARGEST_SHIFT, LARGEST_SHIFT))  # the same for all
+    curve: str = field(default="", metadata={"later": True})  # "", "power" or "square"
+    curve_bits: int = field(default=0, metadata={"later": True, **limits(0, 62)})
 
     def check(self) -> None:
-        """Check the names."""
+        """Check the names, and the bits of a curve."""
         if not self.names or len(set(self.names)) != len(self.names):
             raise self.refuse("needs one or more values of different names")
+        known = {"": range(1), "power": range(1, 32), "square": range(63)}
+        if self.curve_bits not in known.get(self.curve, ()):
+            raise self.refuse(f"no curve {self.curve!r} of {self.curve_bits} bits")
 
     @property
     def n_scores(self) -> int:
@@ -98,8 +124,27 @@ class Values(Record):
         return len(self.names)
 
     def scores(self, totals: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the totals: they are the scores."""
-        return totals
+        """Return the totals, or what the curve makes of them."""
+        if not self.curve:
+            return totals
+        whole, bits = totals.astype(np.int64), self.curve_bits
+        if self.curve == "square":
+            size = np.minimum(whole * whole >> bits, _TOP)
+            return np.asarray(np.sign(whole) * size, dtype=np.int32)
+        part = whole << (32 - bits) & 0xFFFFFFFF
+        place, rest = part >> 26, part >> 10 & 0xFFFF
+        power = (POWERS[place] + 32768 << 15) + (np.diff(POWERS)[place] * rest >> 1)
+        down = 30 - self.shift - (whole >> bits)
+        steps = np.clip(down, 0, 32)
+        rounded = power + ((1 << steps) >> 1) >> steps
+        return np.where(down < 0, _TOP, np.where(down > 31, 0, rounded)).astype(np.int32)
+
+    def ranges(self) -> tuple[Range, ...]:
+        """Return the range of what the curve makes of any total."""
+        if not self.curve:
+            return ()
+        least = 0 if self.curve == "power" else -_TOP
+        return (range_of(self.curve, np.array(least), np.array(_TOP)),)
 
     def predict(self, scores: NDArray[np.int32]) -> NDArray[Any]:
         """Return float64 values, shape (n,), or (n, n_scores) of several."""

@@ -104,6 +104,7 @@ class IntegerModel(Predictions):
         taken = zip(self.stages, self.grids(), strict=False)
         ranges = [bound for stage, grid in taken for bound in stage.ranges(grid)]
         ranges += proved(self.readout.ranges(grids), self.OWNER, "use smaller multipliers")
+        ranges += self.answers.ranges() if isinstance(self.answers, Values) else ()
         object.__setattr__(self, "_ranges", tuple(ranges))
 
     def _check_names(self) -> None:

@@ -88,6 +88,10 @@
  *                          those of every output, and shifts are 0
  *   tk_vectors[]           what a leaf adds to each output, vector by vector
  *   tk_tree_gains[]        int32_t: score per unit of the sum of the leaves
+ * Curve, if scores are no totals; see tk_curve.h
+ *   TK_CURVE_BITS          fractional bits of a total; TK_CURVE_SQUARE is 1 for squares
+ *   TK_CURVE_DOWN          30 less the fractional bits of a score
+ *   tk_powers[]            powers of 2, of i/64: 2^15 times each, less 2^15
  * Prototypes of a model of one class, or of a decision part
  *   TK_ONE_CLASS           1: the score is the distance to the nearest prototype plus tk_biases[0];
  *                          there are neither components nor a linear part
@@ -134,6 +138,9 @@
 #endif
 #ifndef TK_ONE_CLASS
 #define TK_ONE_CLASS 0
+#endif
+#ifndef TK_CURVE_SQUARE
+#define TK_CURVE_SQUARE 0
 #endif
 #ifndef TK_STAGES
 #define TK_STAGES 0

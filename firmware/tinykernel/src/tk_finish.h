@@ -5,6 +5,10 @@
 
 #include "tk_contract.h"
 
+#if defined(TK_CURVE_BITS)
+#include "tk_curve.h"
+#endif
+
 /* Turn sums of a part into scores[TK_CLASSES], in place; proved to fit int32. `more` are the sums
  * of the part beside it, if there is one. */
 TK_INLINE void tk_finish(int32_t *scores, const int32_t *more)
@@ -17,6 +21,9 @@ TK_INLINE void tk_finish(int32_t *scores, const int32_t *more)
 #endif
         score += TK_GAIN(output) * (uint32_t)scores[output];
         scores[output] = (int32_t)score;
+#if defined(TK_CURVE_BITS)
+        scores[output] = tk_curve(scores[output]);
+#endif
     }
     (void)more;
 #if TK_CLASSES != TK_OUTPUTS
