@@ -13,7 +13,13 @@ from tinykernel.base.coding import Coding
 from tinykernel.base.errors import ConvertError
 from tinykernel.conversion import dumps
 from tinykernel.conversion.checks import check_fields, damaged, intact
-from tinykernel.conversion.ensemble import Ensemble, ForeignTree, bounds_of, redirected
+from tinykernel.conversion.ensemble import (
+    Ensemble,
+    ForeignTree,
+    as_double,
+    bounds_of,
+    redirected,
+)
 from tinykernel.conversion.files import SavedBooster
 from tinykernel.model.integer import IntegerModel
 
@@ -285,8 +291,7 @@ def _light(model: Any, dump: dict[str, Any]) -> Ensemble:
     trees = [_light_tree(tree, i % n, share, tables) for i, tree in enumerate(infos)]
     trees.sort(key=lambda tree: tree.output)
     classes = _classes(model, objective, n)
-    cast = lambda seen: seen.astype(np.float64)  # noqa: E731
-    return Ensemble(trees, np.zeros(n), classes, cast, curve=curve)
+    return Ensemble(trees, np.zeros(n), classes, as_double, curve=curve)
 
 
 def _light_tree(tree: dict[str, Any], output: int, share: float, tables: Tables) -> ForeignTree:

@@ -24,6 +24,13 @@ from tinykernel.pieces.scale.spec import Scale, order_of
 _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")  # rise; -0 like 0
 _ENCODERS = ("OrdinalEncoder", "OneHotEncoder")
 _KNOWN = (*_SCALERS, "SimpleImputer", *_ENCODERS, "ColumnTransformer")
+#: Steps whose columns are sums of others, and what is known behind them.
+_MIXERS = (
+    *("PCA", "IncrementalPCA", "TruncatedSVD", "FastICA", "FactorAnalysis"),
+    *("GaussianRandomProjection", "SparseRandomProjection", "LinearDiscriminantAnalysis"),
+    "NeighborhoodComponentsAnalysis",
+)
+_MOST_MIXED = 4096
 
 
 @dataclass(frozen=True)
@@ -49,8 +56,8 @@ def _made(place: str, step: Any, columns: list[StepColumn]) -> list[StepColumn]:
         raise ConvertError(f"{place} (ColumnTransformer with weights) is not known; scale before")
     if kind not in _KNOWN or not type(step).__module__.startswith("sklearn."):
         raise ConvertError(
-            f"{place} ({kind}) is not known; known are {', '.join(_KNOWN)} of scikit-learn and "
-            "selections of columns"
+            f"{place} ({kind}) is not known; known are {', '.join(_KNOWN)} of scikit-learn, "
+            f"selections of columns, and before weights {', '.join(_MIXERS)}"
         )
     if kind in _ENCODERS:
         return _encoded(place, step, columns)
@@ -126,6 +133,7 @@ class ModelColumns:
     n_inputs: int
     raw_dtype: str
     rows: NDArray[Any] | None  # raw rows
+    mixers: tuple[Any, ...] = ()  # steps behind these columns, whose own are sums of them
 
     @staticmethod
     def of(steps: list[tuple[str, Any]], model: Any, rows: NDArray[Any] | None) -> ModelColumns:
@@ -137,11 +145,24 @@ class ModelColumns:
         if rows is not None and rows.shape[1] != n:
             raise ShapeError(f"convert: X has {rows.shape[1]} columns, but the model {n} inputs")
         columns = [StepColumn(i) for i in range(n)]
-        for name, step in steps:
+        steps = [(name, step) for name, step in steps if step not in (None, "passthrough")]
+        kinds = [type(step).__name__ for _, step in steps]
+        first_mixer = next((i for i, kind in enumerate(kinds) if kind in _MIXERS), len(steps))
+        for name, step in steps[:first_mixer]:
             columns = followed(name, step, columns)
-        used = tuple(step for _, step in steps if step is not None and step != "passthrough")
+        for (name, step), kind in list(zip(steps, kinds, strict=True))[first_mixer:]:
+            is_sum = kind in (*_SCALERS, *_MIXERS) or hasattr(step, "get_support")
+            if not is_sum or getattr(step, "clip", False):
+                raise ConvertError(
+                    f"convert: the step {name!r} ({kind}) behind {kinds[first_mixer]} makes no "
+                    "sums of columns; put it before, or let the Pipeline teach: "
+                    "tinykernel.train(X, y, teacher=...)"
+                )
         dtype = "float32" if rows is None else raw_dtype_of(rows.dtype)
-        return ModelColumns(used, tuple(columns), n, dtype, rows)
+        before, mixers = steps[:first_mixer], steps[first_mixer:]
+        used = tuple(step for _, step in before)
+        behind = tuple(step for _, step in mixers)
+        return ModelColumns(used, tuple(columns), n, dtype, rows, behind)
 
     def behind(self, name: str, step: Any) -> ModelColumns:
         """Return the columns behind one more step."""
@@ -164,18 +185,26 @@ class ModelColumns:
             )
         return self.rows
 
+    def unmixed(
+        self, weights: NDArray[np.float64], bias: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return weights of these columns, and offsets, from those behind the mixers."""
+        if not self.mixers:
+            return weights, bias
+        n = len(self.columns)
+        if n > _MOST_MIXED:
+            raise ConvertError(f"convert: {n} columns before a PCA; {_MOST_MIXED} are the most")
+        size = 1.0 if self.rows is None else 1.0 + float(np.abs(self.rows).max())
+        tried = size * np.vstack([np.zeros(n), np.eye(n), np.linspace(-1, 1, n)])
+        made = seen_by(self.mixers, tried).astype(np.float64)
+        zero, lines = made[0], (made[1:-1] - made[0]) / size
+        if not np.allclose(tried[-1] @ lines + zero, made[-1], rtol=1e-4, atol=1e-4 * size):
+            raise ConvertError("convert: a step before weights clips, or makes no sums of columns")
+        return weights @ lines.T, bias + weights @ zero
+
     def seen(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return what the model sees of raw rows."""
-        values: Any = rows
-        for step in self.steps:
-            names = getattr(step, "feature_names_in_", None)
-            if type(step).__name__ == "ColumnTransformer" and names is not None:
-                values = import_module("pandas").DataFrame(values, columns=names)
-            with warnings.catch_warnings():  # of names, and of categories that are tried out
-                warnings.simplefilter("ignore")
-                values = step.transform(values)
-            values = values.toarray() if hasattr(values, "toarray") else values
-        return np.asarray(values)
+        """Return what the model sees of raw rows, or what the mixers see."""
+        return seen_by(self.steps, rows)
 
     @cached_property
     def in_order(self) -> tuple[NDArray[np.int64], NDArray[Any]] | None:
@@ -339,6 +368,19 @@ class ModelColumns:
         span = np.where(used, np.maximum(np.clip(high, low, most) - low, 1), 1)
         shift = np.maximum(np.array([int(s).bit_length() for s in span]) - 16, 0)
         return Scale(self.raw_dtype, bits, low, np.where(used, 65536, 0), span, shift)
+
+
+def seen_by(steps: tuple[Any, ...], values: Any) -> NDArray[Any]:
+    """Return what steps make of rows."""
+    for step in steps:
+        names = getattr(step, "feature_names_in_", None)
+        if type(step).__name__ == "ColumnTransformer" and names is not None:
+            values = import_module("pandas").DataFrame(values, columns=names)
+        with warnings.catch_warnings():  # of names, and of categories that are tried out
+            warnings.simplefilter("ignore")
+            values = step.transform(values)
+        values = values.toarray() if hasattr(values, "toarray") else values
+    return np.asarray(values)
 
 
 def lacking_rows(kind: str, of: str = "its inputs") -> DataError:

@@ -12,6 +12,16 @@ from numpy.typing import NDArray
 from tinykernel.conversion.checks import damaged
 
 
+def as_single(seen: NDArray[Any]) -> NDArray[Any]:
+    """Return values as float32, which most libraries compare."""
+    return seen.astype(np.float32)
+
+
+def as_double(seen: NDArray[Any]) -> NDArray[Any]:
+    """Return values as float64."""
+    return seen.astype(np.float64)
+
+
 @dataclass(frozen=True)
 class ForeignTree:
     """A tree of another library. Node 0 is the root; `left` is -1 of a leaf."""
@@ -76,11 +86,13 @@ class Ensemble:
     base: NDArray[np.float64]  # (n_outputs,) added to the sums
     classes: tuple[Any, ...] | None  # None: values
     # What a threshold is compared with, of what the model sees in a column.
-    cast: Callable[[NDArray[Any]], NDArray[Any]] = field(default=lambda x: x.astype(np.float32))
+    cast: Callable[[NDArray[Any]], NDArray[Any]] = as_single
     below: Callable[..., NDArray[np.bool_]] = np.less_equal  # goes left
     ties_up: bool = False  # whether a sum of 0 is the second of two classes
     #: What changes with fewer trees: leaves of a "mean", or the base of a "limit".
     share_of: str = ""
+    #: How many shares of leaves, of 1 each, a sum has; 0 if it is no sum of shares.
+    size: float = 0.0
     curve: str = ""  # "power": values are exp of the sums; "square": sums times their sizes
 
     def with_one_sum(self) -> Ensemble:

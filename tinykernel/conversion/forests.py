@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError
-from tinykernel.conversion.ensemble import Ensemble, ForeignTree, bounds_of
+from tinykernel.conversion.ensemble import Ensemble, ForeignTree, as_double, bounds_of
 
 
 def ensemble_of(model: Any) -> Ensemble:
@@ -55,7 +55,7 @@ def _averaged(model: Any) -> Ensemble:
         shares = [share[:, 1:] - share[:, :1] for share in shares]
     n_outputs = 1 if len(classes) == 2 else len(classes)
     read = [_tree(t, share) for t, share in zip(trees, shares, strict=True)]
-    return Ensemble(read, np.zeros(n_outputs), classes)
+    return Ensemble(read, np.zeros(n_outputs), classes, size=len(trees))
 
 
 def _boosted(model: Any) -> Ensemble:
@@ -104,8 +104,7 @@ def _histograms(model: Any) -> Ensemble:
                 )
             )
     known = None if classes is None else tuple(classes.tolist())
-    cast = lambda seen: seen.astype(np.float64)  # noqa: E731
-    return Ensemble(trees, base, known, cast, curve=curve)
+    return Ensemble(trees, base, known, as_double, curve=curve)
 
 
 def _sets(tree: Any) -> dict[int, tuple[float, ...]]:

@@ -114,17 +114,52 @@ def _weights(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the weights, shape (n_outputs, n_columns), and the offsets of the outputs."""
     if type(model).__name__ == "GaussianNB":
         return _gaussian(model)
+    if hasattr(model, "estimators_"):
+        return _of_members(model)
+    kind, classes = type(model).__name__, getattr(model, "classes_", None)
     if not hasattr(model, "coef_"):
-        raise ConvertError(f"convert: the {type(model).__name__} is not fitted")
-    coefficients = model.coef_
-    if hasattr(coefficients, "toarray"):  # after sparsify()
-        coefficients = coefficients.toarray()
-    weights = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
-    bias = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), (len(weights),))
-    classes = getattr(model, "classes_", None)
+        raise ConvertError(f"convert: the {kind} is not fitted")
+    if kind.endswith("SVC") and hasattr(model, "kernel") and len(model.classes_) > 2:
+        raise ConvertError(
+            f"convert: a {kind} of {len(model.classes_)} classes votes for pairs of them; train "
+            "a LinearSVC or a OneVsRestClassifier of it"
+        )
+    if hasattr(model, "get_booster"):
+        weights, bias = _of_margins(model)
+    else:
+        coefficients = model.coef_
+        if hasattr(coefficients, "toarray"):  # after sparsify(), and of kernels
+            coefficients = coefficients.toarray()
+        weights = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
+        bias = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), (len(weights),))
     if classes is not None and len(weights) != (len(classes) if len(classes) > 2 else 1):
         raise ConvertError("convert: a classifier of several labels a row is not supported")
     return weights, bias
+
+
+def _of_margins(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the weights of gblinear of XGBoost, whose `coef_` mixes up several classes."""
+    n = model.n_features_in_
+    rows = np.vstack([np.zeros(n), np.eye(n)]).astype(np.float32)
+    margins = np.asarray(model.predict(rows, output_margin=True), dtype=np.float64)
+    margins = margins.reshape(n + 1, -1)
+    return (margins[1:] - margins[0]).T, margins[0]
+
+
+def _of_members(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the weights of models one behind the other, one a class, or of their mean."""
+    parts, kind = [_weights(member) for member in model.estimators_], type(model).__name__
+    if any(len(weights) != 1 for weights, _ in parts):
+        raise ConvertError(f"convert: members of the {kind} have several outputs")
+    weights, bias = np.zeros((len(parts), model.n_features_in_)), np.zeros(len(parts))
+    chosen = getattr(model, "estimators_features_", [slice(None)] * len(parts))
+    for i, (part, offset) in enumerate(parts):
+        weights[i, chosen[i]], bias[i] = part[0], offset[0]
+    if not kind.startswith(("Bagging", "Voting")):
+        return weights, bias
+    counts = getattr(model, "_weights_not_none", None)
+    mean = np.average(np.column_stack([weights, bias]), axis=0, weights=counts)[None]
+    return mean[:, :-1], mean[:, -1]
 
 
 def _gaussian(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -146,6 +181,7 @@ def of_inputs(
     weights: NDArray[np.float64], bias: NDArray[np.float64], columns: ModelColumns
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return weights and offsets of raw inputs, where steps before the model are straight lines."""
+    weights, bias = columns.unmixed(weights, bias)
     if not columns.steps:
         return weights, bias
     gain, zero = columns.lines()

@@ -20,9 +20,12 @@ from tinykernel.base.errors import (
     warn,
 )
 from tinykernel.base.frames import coded_rows, is_frame
+from tinykernel.conversion import votes
 from tinykernel.conversion.checks import first_line
 from tinykernel.conversion.columns import ModelColumns
+from tinykernel.conversion.ensemble import Ensemble
 from tinykernel.conversion.files import input_names, read_model
+from tinykernel.conversion.thresholds import Limit, model_within
 from tinykernel.conversion.trees import integer_model
 from tinykernel.learn.teachers import instead_of, no_teacher
 from tinykernel.model.answers import columns_problem
@@ -66,6 +69,8 @@ _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
         )
     },
 }
+_KERNELS = ("SVC", "NuSVC", "SVR", "NuSVR")
+_MEANS = ("BaggingRegressor", "VotingRegressor")
 _ROUNDED = ", since weights and inputs are rounded"
 
 
@@ -144,7 +149,7 @@ def convert(
     True
     """
     model = _opened(model, task, X)
-    steps, last = _taken_apart(model)
+    steps, last, limit = _taken_apart(model)
     if getattr(last, "_preprocessor", None) is not None:  # of histograms with categories
         steps.append(("categories", last._preprocessor))
     module = _reader_of(last)
@@ -164,13 +169,15 @@ def convert(
         raise ConvertError("convert: the model knows one class, so all answers are the same")
     if getattr(getattr(last, "_label_binarizer", None), "y_type_", "").startswith("multilabel"):
         raise ConvertError("convert: a classifier of several labels a row is not supported")
-    converted = _converted(module, last, columns)
+    read = partial(_converted, last, columns, limit)
+    converted = read()
     if budget is not None:
         if X is None:
             raise OptionError(
                 "convert: a budget needs X (--data), rows that show what each step costs"
             )
-        converted = _within(module, model, last, columns, budget, target, X)
+        n_trees = _ensemble_of(last).n_trees if hasattr(module, "ensemble_of") else 0
+        converted = _within(read, model, n_trees, budget, target, X)
     if names is not None:
         converted = replace(converted, feature_names=names, coding=coding)
     if X is not None and budget is None and hasattr(module, "ensemble_of"):
@@ -211,24 +218,28 @@ def _with_blanks(
 
 
 def _converted(
-    module: Any, model: Any, columns: ModelColumns, bits: int = 0, trees: int | None = None
+    last: Any, columns: ModelColumns, limit: Limit | None, bits: int = 0, trees: int | None = None
 ) -> IntegerModel:
     """Convert with leaves or weights of so many bits, 0 for the usual ones, and the first trees."""
+    module = _reader_of(last)
     if not hasattr(module, "ensemble_of"):
-        linear: IntegerModel = module.read(model, columns, min(bits or 8, 8))
-        return linear
-    ensemble = module.ensemble_of(model)
+        linear: IntegerModel = module.read(last, columns, min(bits or 8, 8))
+        return linear if limit is None else limit.on_weights(linear)
+    ensemble = _ensemble_of(last)
+    ensemble = ensemble if limit is None else limit.on_trees(ensemble)
     return integer_model(ensemble if trees is None else ensemble.first(trees), columns, bits)
 
 
+def _ensemble_of(model: Any) -> Ensemble:
+    """Return the trees of a model, also of one that is made of others."""
+    module = _reader_of(model)
+    found = module.ensemble_of(model, *([_ensemble_of] if module is votes else []))
+    assert isinstance(found, Ensemble)
+    return found
+
+
 def _within(
-    module: Any,
-    whole: object,
-    last: Any,
-    columns: ModelColumns,
-    budget: Any,
-    target: str,
-    X: ArrayLike,
+    read: Any, whole: object, n_trees: int, budget: Any, target: str, X: ArrayLike
 ) -> IntegerModel:
     """Convert within limits."""
 
@@ -236,10 +247,8 @@ def _within(
         change = change_of(whole, converted, X)
         return change.share, str(change)
 
-    n_trees = module.ensemble_of(last).n_trees if hasattr(module, "ensemble_of") else 0
     # By name, because it lies above this package.
     shrinking = import_module("tinykernel.conversion.shrinking")
-    read = partial(_converted, module, last, columns)
     result: IntegerModel = shrinking.within(read, n_trees, budget, target, cost)
     return result
 
@@ -313,21 +322,26 @@ def _rows(model: Any, X: Any, coding: Coding | None = None) -> NDArray[Any]:
     return rows
 
 
-def _taken_apart(model: object) -> tuple[list[tuple[str, Any]], Any]:
-    """Return the steps before the model of a Pipeline, flat, and that model.
+def _taken_apart(model: object) -> tuple[list[tuple[str, Any]], Any, Limit | None]:
+    """Return the steps before the model of a Pipeline, flat, that model, and its limit if moved.
 
     Of a search, such as GridSearchCV, it is the best one.
     """
     model = getattr(model, "best_estimator_", model)
+    if _library(model) == "sklearn" and (within := model_within(model)):
+        *parts, inner_limit = _taken_apart(within[0])
+        if inner_limit is not None and within[1] is not None:
+            raise ConvertError("convert: a threshold of a threshold is not supported; set one")
+        return parts[0], parts[1], within[1] or inner_limit
     steps = getattr(model, "steps", None)
     if not isinstance(steps, list) or not hasattr(model, "named_steps"):
-        return [], model
+        return [], model, None
     before: list[tuple[str, Any]] = []
     for name, step in steps[:-1]:
-        inner, last = _taken_apart(step)
+        inner, last, _ = _taken_apart(step)
         before += [*inner, (name, last)]
-    inner, last = _taken_apart(steps[-1][1])
-    return [*before, *inner], last
+    inner, last, limit = _taken_apart(steps[-1][1])
+    return [*before, *inner], last, limit
 
 
 def _opened(model: Any, task: str | None, X: ArrayLike | None) -> Any:
@@ -348,6 +362,13 @@ def _library(model: Any) -> str:
 def _reader_of(model: Any) -> Any:
     """Return the module that reads a model."""
     kind, library = type(model).__name__, _library(model)
+    if library == "sklearn" and kind in votes.KINDS:
+        return _reader_of_members(model)
+    is_line = getattr(model, "booster", "") == "gblinear" or (
+        kind in _KERNELS and getattr(model, "kernel", "") == "linear"
+    )
+    if is_line:
+        return import_module("tinykernel.conversion.linear")
     for family, names in _FAMILIES.get(library, {}).items():
         if kind in names:
             return import_module(f"tinykernel.conversion.{family}")
@@ -370,6 +391,27 @@ def _reader_of(model: Any) -> Any:
         f"convert: a {library} {kind} is not known; known are linear models, trees, forests and "
         "perceptrons of scikit-learn, LightGBM, XGBoost, CatBoost, PyTorch's Sequential and files "
         "of ONNX: see docs/convert.md"
+    )
+
+
+def _reader_of_members(model: Any) -> Any:
+    """Return the module that reads a model of several others: trees, or linear models."""
+    kind = type(model).__name__
+    if not hasattr(model, "estimators_"):
+        raise ConvertError(f"convert: the {kind} is not fitted")
+    if any(hasattr(member, "steps") for member in model.estimators_):
+        raise ConvertError(
+            f"convert: members of the {kind} are Pipelines; put their steps before the {kind}"
+        )
+    modules = [_reader_of(member) for member in model.estimators_]
+    if all(hasattr(module, "ensemble_of") for module in modules):
+        return votes
+    is_sum = kind in ("OneVsRestClassifier", "MultiOutputRegressor", *_MEANS)
+    if is_sum and {module.__name__.rpartition(".")[2] for module in modules} == {"linear"}:
+        return modules[0]
+    raise ConvertError(
+        f"convert: a {kind} is read if its members are trees{' or linear models' * is_sum} alone; "
+        "let it teach: tinykernel.train(X, y, teacher=...)"
     )
 
 

@@ -24,6 +24,11 @@ _LARGEST_SHIFT = 15  # of the leaves of a tree
 
 def integer_model(ensemble: Ensemble, columns: ModelColumns, leaf_bits: int = 0) -> IntegerModel:
     """Return the model of an ensemble, with leaves of 4, 8 or 16 bits, or 0: as they are."""
+    if columns.mixers:
+        raise ConvertError(
+            f"convert: trees behind a {type(columns.mixers[0]).__name__} compare sums of inputs, "
+            "which the firmware does not; train trees of the inputs, or a linear model behind it"
+        )
     ensemble = ensemble.with_one_sum()
     if ensemble.curve == "power":
         ensemble = ensemble.times(PER_LOG)

@@ -2,10 +2,7 @@
 
 from typing import Any
 
-#: Machines of kernels, and the linear one that is converted.
-_LINEAR = {"SVC": "LinearSVC", "NuSVC": "LinearSVC", "SVR": "LinearSVR", "NuSVR": "LinearSVR"} | {
-    "KernelRidge": "Ridge"
-}
+_OF_ROWS = ("SVC", "NuSVC", "SVR", "NuSVR", "KernelRidge", "KNeighborsClassifier")
 
 
 def no_teacher(model: Any) -> str:
@@ -39,12 +36,7 @@ def instead_of(model: Any) -> str:
     )
     if problem := no_teacher(model):
         return f"{fault}; {problem}"
-    if library == "sklearn" and name in _LINEAR and model.kernel == "linear":
-        return (
-            f"a {name} of kernel='linear' is not read; train a {_LINEAR[name]} instead, or let it "
-            f"teach: {teach}"
-        )
-    if library == "sklearn" and name in (*_LINEAR, "KNeighborsClassifier"):
+    if library == "sklearn" and name in _OF_ROWS:
         return (
             f"a {name} holds its training rows, too many for a chip; let it teach a smaller "
             f"model: {teach}"

@@ -25,7 +25,7 @@ def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
         raise ConvertError("convert: a classifier of several labels a row is not supported")
     if any(step.bends or step.pools for step in layers):
         columns.finite_rows("network")
-        if columns.steps:
+        if columns.steps or columns.mixers:
             layers, shape = _of_inputs(layers, columns), (1, 1, columns.n_inputs)
         converted = integer_network(layers, shape, columns, classes, bits)
     else:

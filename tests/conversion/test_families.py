@@ -1,0 +1,288 @@
+"""The models that docs/convert.md lists, by family: each answers as before, in Python and in C."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn import ensemble, linear_model, svm
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+)
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.random_projection import GaussianRandomProjection
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
+
+import tinykernel
+from tests.refusals import refused
+from tinykernel.base.errors import ConvertError
+from tinykernel.conversion.models import change_of, convert
+
+WINE, CANCER, VALUES = (
+    load(return_X_y=True) for load in (load_wine, load_breast_cancer, load_diabetes)
+)
+COUNTS = VALUES[0], VALUES[1] // 25
+BOTH = VALUES[0], np.column_stack([VALUES[1], VALUES[0][:, 2] * 999])
+TREE = DecisionTreeClassifier(max_depth=4, random_state=0)
+FEW: dict[str, Any] = {"n_estimators": 6, "max_depth": 4, "random_state": 0}
+FOREST = ensemble.RandomForestClassifier(**FEW)
+
+
+def scaled(*steps: Any) -> Any:
+    """Return a Pipeline that begins with a scaler."""
+    return make_pipeline(StandardScaler(), *steps)
+
+
+def of(library: str, name: str, **options: Any) -> Callable[[], Any]:
+    """Return a function that makes a small booster; the test is skipped without its library."""
+
+    def make() -> Any:
+        quiet: dict[str, Any] = {"lightgbm": {"verbose": -1}, "catboost": {"verbose": False}}.get(
+            library, {}
+        )
+        quiet |= {"allow_writing_files": False} if library == "catboost" else {"n_jobs": 1}
+        return getattr(pytest.importorskip(library), name)(**{"n_estimators": 6} | quiet | options)
+
+    return make
+
+
+#: By name: a model that is not fitted, or makes one, and its data.
+EXACT: dict[str, tuple[Any, Any]] = {
+    "DecisionTreeClassifier": (TREE, WINE),
+    "RandomForestClassifier": (FOREST, WINE),
+    "ExtraTreesRegressor": (ensemble.ExtraTreesRegressor(**FEW), VALUES),
+    "GradientBoostingClassifier": (ensemble.GradientBoostingClassifier(**FEW), WINE),
+    "HistGradientBoostingClassifier": (
+        ensemble.HistGradientBoostingClassifier(max_iter=5),
+        CANCER,
+    ),
+    'HistGradientBoostingRegressor(loss="poisson")': (
+        ensemble.HistGradientBoostingRegressor(loss="poisson", max_iter=5),
+        COUNTS,
+    ),
+    "IsolationForest": (ensemble.IsolationForest(n_estimators=6, random_state=0), WINE),
+    "AdaBoostClassifier": (
+        ensemble.AdaBoostClassifier(TREE, n_estimators=6, random_state=0),
+        WINE,
+    ),
+    "BaggingClassifier": (
+        ensemble.BaggingClassifier(TREE, 6, max_features=0.5, max_samples=9, random_state=0),
+        WINE,
+    ),
+    'VotingClassifier(voting="soft")': (
+        ensemble.VotingClassifier([("a", FOREST), ("b", TREE)], voting="soft", weights=[1, 2]),
+        WINE,
+    ),
+    'VotingClassifier(voting="hard")': (
+        ensemble.VotingClassifier(
+            [("a", TREE), ("b", ExtraTreeClassifier(random_state=0)), ("c", TREE)]
+        ),
+        WINE,
+    ),
+    "VotingRegressor": (
+        ensemble.VotingRegressor(
+            [
+                ("a", ensemble.RandomForestRegressor(**FEW)),
+                ("b", ensemble.GradientBoostingRegressor(**FEW)),
+            ]
+        ),
+        VALUES,
+    ),
+    "OneVsRestClassifier(RandomForestClassifier())": (OneVsRestClassifier(FOREST), WINE),
+    "MultiOutputRegressor": (
+        MultiOutputRegressor(ensemble.GradientBoostingRegressor(**FEW)),
+        BOTH,
+    ),
+    "LGBMClassifier": (of("lightgbm", "LGBMClassifier"), WINE),
+    'LGBMRegressor(objective="poisson")': (
+        of("lightgbm", "LGBMRegressor", objective="poisson"),
+        COUNTS,
+    ),
+    "LGBMRegressor(reg_sqrt=True)": (of("lightgbm", "LGBMRegressor", reg_sqrt=True), VALUES),
+    "XGBClassifier": (of("xgboost", "XGBClassifier"), WINE),
+    'XGBRegressor(objective="reg:tweedie")': (
+        of("xgboost", "XGBRegressor", objective="reg:tweedie"),
+        COUNTS,
+    ),
+    "CatBoostClassifier": (of("catboost", "CatBoostClassifier"), WINE),
+    'CatBoostRegressor(loss_function="Poisson")': (
+        of("catboost", "CatBoostRegressor", loss_function="Poisson"),
+        COUNTS,
+    ),
+    "FixedThresholdClassifier": (FixedThresholdClassifier(FOREST, threshold=1 / 3), CANCER),
+    "FrozenEstimator": (FrozenEstimator(FOREST.fit(*WINE)), WINE),
+    "GridSearchCV": (GridSearchCV(TREE, {"max_depth": [2, 3]}, cv=2), WINE),
+}
+ROUNDED: dict[str, tuple[Any, Any]] = {
+    "LogisticRegression": (scaled(linear_model.LogisticRegression()), WINE),
+    "LinearSVC": (make_pipeline(MinMaxScaler(), svm.LinearSVC()), WINE),
+    "SGDClassifier": (scaled(linear_model.SGDClassifier(random_state=0)), WINE),
+    "RidgeClassifier": (linear_model.RidgeClassifier(), CANCER),
+    'SVC(kernel="linear")': (scaled(svm.SVC(kernel="linear")), CANCER),
+    'SVR(kernel="linear")': (scaled(svm.SVR(kernel="linear")), VALUES),
+    "Ridge": (linear_model.Ridge(), VALUES),
+    "PoissonRegressor": (scaled(linear_model.PoissonRegressor()), COUNTS),
+    "LinearDiscriminantAnalysis": (LinearDiscriminantAnalysis(), CANCER),
+    "OneVsRestClassifier(SVC())": (
+        scaled(OneVsRestClassifier(svm.SVC(kernel="linear"))),
+        WINE,
+    ),
+    "BaggingRegressor(Ridge())": (
+        ensemble.BaggingRegressor(linear_model.Ridge(), 4, max_features=0.5, random_state=0),
+        VALUES,
+    ),
+    'XGBClassifier(booster="gblinear")': (
+        of("xgboost", "XGBClassifier", booster="gblinear"),
+        CANCER,
+    ),
+    "PCA": (scaled(PCA(5, whiten=True), linear_model.LogisticRegression()), WINE),
+    "TruncatedSVD": (
+        scaled(TruncatedSVD(5, random_state=0), MLPClassifier(8, max_iter=90, random_state=0)),
+        CANCER,
+    ),
+    "GaussianRandomProjection": (
+        scaled(GaussianRandomProjection(5, random_state=0), linear_model.LogisticRegression()),
+        CANCER,
+    ),
+    "TunedThresholdClassifierCV": (
+        TunedThresholdClassifierCV(scaled(linear_model.LogisticRegression())),
+        CANCER,
+    ),
+    "CalibratedClassifierCV": (
+        CalibratedClassifierCV(scaled(svm.LinearSVC()), ensemble=False),
+        CANCER,
+    ),
+    "MLPClassifier": (scaled(MLPClassifier(8, max_iter=90, random_state=0)), CANCER),
+}
+REFUSED: dict[str, tuple[Any, Any, str]] = {
+    "KNeighborsClassifier": (KNeighborsClassifier(), WINE, "teacher="),
+    "SVC": (svm.SVC(), WINE, "teacher="),
+    "AdaBoostRegressor": (ensemble.AdaBoostRegressor(n_estimators=2), VALUES, "teacher="),
+    "LGBMRegressor(linear_tree=True)": (
+        of("lightgbm", "LGBMRegressor", linear_tree=True),
+        VALUES,
+        "linear_tree",
+    ),
+}
+ALL = EXACT | ROUNDED
+
+
+def fitted(model: Any, data: Any) -> tuple[Any, Any]:
+    """Return a fitted model, and float32 rows."""
+    X, y = data[0].astype(np.float32), data[1]
+    model = model() if callable(model) and not hasattr(model, "fit") else model
+    return model.fit(X, y), X
+
+
+def rows_near(X: Any) -> Any:
+    """Return rows between and beside those of X."""
+    rng = np.random.default_rng(0)
+    rows = np.repeat(X, 3, axis=0)
+    return (rows + 0.2 * X.std(axis=0) * rng.normal(size=rows.shape)).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_trees_answer_as_before(name: str) -> None:
+    """Every label is that of the library; values differ by the rounding of their sums."""
+    model, X = fitted(*EXACT[name])
+    converted, rows = convert(model, X), rows_near(X)
+    expected, answers = model.predict(rows), converted.predict(rows)
+    if converted.is_regressor:
+        bound = 2.0**-14 if converted.answers.curve else 1e-6
+        assert np.abs(answers - expected).max() < bound * np.abs(expected).max()
+    else:
+        assert np.array_equal(answers, np.ravel(expected))  # of CatBoost they are a column
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_weights_change_little(name: str) -> None:
+    """At most 0.5 % of the labels change on rows that the conversion has not seen."""
+    model, X = fitted(*ROUNDED[name])
+    assert change_of(model, convert(model, X), rows_near(X)).share <= 0.005
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_others_are_refused_with_what_to_do(name: str) -> None:
+    """One line says what stands in the way, and what to do."""
+    model, data, message = REFUSED[name]
+    refused(ConvertError, convert, *fitted(model, data), match=message)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALL)
+def test_c_computes_what_python_does(name: str) -> None:
+    """The same scores on the host."""
+    model, X = fitted(*ALL[name])
+    assert tinykernel.verify(convert(model, X), X[:100]).differences == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["AdaBoostClassifier", 'LGBMRegressor(objective="poisson")', "PCA"]
+)
+def test_a_core_computes_what_python_does(name: str, require_platforms: Any) -> None:
+    """The same scores on a Cortex-M4."""
+    require_platforms("cortex-m4")
+    model, X = fitted(*ALL[name])
+    assert tinykernel.verify(convert(model, X), X[:50], target="cortex-m4").differences == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "message"),
+    [
+        (scaled(svm.SVC(kernel="linear")), WINE, "votes for pairs.*LinearSVC"),
+        (scaled(PCA(3), TREE), WINE, "compare sums of inputs"),
+        (make_pipeline(PCA(3), MinMaxScaler(clip=True), svm.LinearSVC()), WINE, "no sums of"),
+        (CalibratedClassifierCV(FOREST, cv=2), CANCER, "ensemble=False"),
+        (CalibratedClassifierCV(FOREST, cv=2), WINE, "3 classes"),
+        (ensemble.VotingClassifier([("a", FOREST)]), WINE, "voting='soft'"),
+        (ensemble.VotingClassifier([("a", scaled(TREE))]), WINE, "before the Voting"),
+        (ensemble.BaggingClassifier(linear_model.LogisticRegression(), 2), WINE, "are trees"),
+        (ensemble.BaggingClassifier(KNeighborsClassifier(), 2), WINE, "teacher="),
+        (
+            ensemble.BaggingClassifier(ensemble.GradientBoostingClassifier(n_estimators=2), 2),
+            WINE,
+            "no shares of leaves",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_adds_up_to_no_sum_is_refused(model: Any, data: Any, message: str) -> None:
+    """One line says which sum there is none of."""
+    refused(ConvertError, convert, *fitted(model, data), match=message)
+
+
+@pytest.mark.parametrize("positive", [None, 0])
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_a_threshold_is_of_either_class_and_answer(method: str, positive: Any) -> None:
+    """Probabilities and decisions, also of the first class, move the same sum."""
+    boosted = ensemble.GradientBoostingClassifier(**FEW)
+    model = FixedThresholdClassifier(
+        boosted, threshold=0.3, response_method=method, pos_label=positive
+    )
+    fit, X = fitted(model, CANCER)
+    rows = rows_near(X)
+    assert np.array_equal(convert(fit, X).predict(rows), fit.predict(rows))
+    assert np.any(fit.predict(rows) != fit.estimator_.predict(rows))
+
+
+def test_the_page_lists_what_is_tested(checkout: Any) -> None:
+    """Names of docs/convert.md are those above."""
+    page = (checkout / "docs/convert.md").read_text(encoding="utf-8")
+    section = page.partition("## Models by family\n")[2].partition("\n## ")[0]
+    converts, _, refuses = section.partition("| refused |")
+    assert set(re.findall(r"`([^`]+)`", converts)) == set(ALL)
+    assert set(re.findall(r"`([^`]+)`", refuses)) == set(REFUSED)
