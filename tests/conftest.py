@@ -36,8 +36,6 @@ if sys.dont_write_bytecode:
 # On a busy computer two threads wait for each other, and a training takes up to five times the
 # processor time. Tests of "the same bytes whatever the thread count" ask for two.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
-# Whatever else the computer does, a training ends as it would with time enough.
-os.environ["TINYKERNEL_MAX_TIME"] = "none"
 if WORKER:
     # One process a core already keeps the machine busy.
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):

@@ -4,7 +4,6 @@
 README, or of pages of ``docs/``.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -130,6 +129,5 @@ def rewrite(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    os.environ["TINYKERNEL_MAX_TIME"] = "none"  # as in the tests
     for name in sys.argv[1:] or [README]:
         rewrite(Path(name).resolve())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,8 @@ from sklearn.datasets import load_digits
 
 from tinykernel import Classifier, train
 from tinykernel.base.errors import TinykernelError
+from tinykernel.kinds import pace, planning
+from tinykernel.kinds.catalogue import KINDS
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.selection import select
 from tinykernel.learn.components.kind import ComponentsKind
@@ -43,12 +46,65 @@ def test_each_kind_has_trials_of_its_own_in_a_quick_search():
     assert again.is_cut
 
 
+class Liar:
+    """A clock that jumps, forwards and back."""
+
+    def __init__(self):
+        self.jumps = np.random.default_rng(0)
+
+    def __call__(self):
+        return float(self.jumps.integers(0, 1_000_000))
+
+
+IMAGES = {"image_shape": (8, 8)}
+PLANNED = {
+    **{name: {"model": name} for name in ("auto", "components", "linear", "perceptron", "trees")},
+    "kernels": {"window_shape": (64, 1)},
+    **{name: {"model": name, "n_channels": 4} | IMAGES for name in ("chains", "separable")},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.sharp
+@pytest.mark.parametrize("name", list(PLANNED))
+def test_the_usual_plan_needs_no_clock(monkeypatch, name):
+    """On a busy computer 1 of 120 epochs was trained; other threads gave another model."""
+    monkeypatch.setattr(planning, "_WORK_OF_TABLES", 0.5)
+    monkeypatch.setattr(planning, "_WORK", 1.0)
+    options = {"budget": "4KB", "random_state": 0, "link": False} | PLANNED[name]
+    model = train(X[:150], y[:150], **options, n_jobs=1).model
+    for clock in ("monotonic", "perf_counter", "process_time", "time"):
+        monkeypatch.setattr(time, clock, Liar())
+    monkeypatch.setattr(pace, "_clock", Liar())
+    again = train(X[:150], y[:150], **options, n_jobs=3).model
+    assert again.fingerprint() == model.fingerprint()
+
+
+def test_every_kind_has_a_plan_or_no_choice():
+    """Whoever adds a kind of model tries it without a clock."""
+    assert {kind.name for kind in KINDS} <= {*PLANNED, "prototypes"}
+
+
+def test_work_shortens_trainings_and_is_kept_to():
+    """Four times the rows have a quarter of the epochs, and trials of a costly kind are fewer."""
+    short = pace.Pace(work=100.0)
+    short.shorten_trials({"components": 9.0, "trees": 1.0})
+    assert [short.may_try("components") for _ in range(7)] == [True] * 6 + [False]
+    assert all(short.may_try("trees") for _ in range(45))
+    assert not short.may_try("trees")
+    assert short.is_short
+    short.shorten_search(80.0)
+    short.shorten_final(208.0, 10)
+    assert str(short.effort) == "0.5/all/0.25"
+
+
 def test_limited_and_quick_trainings_are_made_again_as_quick_ones():
     """The numbers also say that no settings were searched, noise and sigma of components too."""
     quick = {"model": "components", "n_components": 64, "effort": "quick", "random_state": 0}
     limited = train(X, y, max_time=1e-9, **quick)
     effort = limited.classifier.effort
     assert effort == "0.25/all/0.01/quick"
+    assert limited.cut == f"after 0 s: 1 of 120 epochs; the plan that ends: effort {effort}"
     again = train(X, y, **quick | {"effort": effort})
     assert again.model.fingerprint() == limited.model.fingerprint()
 

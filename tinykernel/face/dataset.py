@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import os
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -210,18 +208,12 @@ def _source_like(path: str, options: Mapping[str, Any], dataset: Dataset) -> Sou
     return TableSource(path, chosen, values, None, *taken)
 
 
-def time_limit(options: Mapping[str, Any], *, of_pictures: bool) -> float | str | None:
-    """Return what is left of --max-time, or of the usual time, of which sizes of pictures take."""
-    from tinykernel.kinds.train.fitting import USUAL_SECONDS
-
-    limit = options["max_time"]
+def time_limit(options: Mapping[str, Any]) -> float | None:
+    """Return what is left of --max-time, of which sizes of pictures take."""
+    limit: float | None = options["max_time"]
     if limit is None:
-        is_whole = os.environ.get("TINYKERNEL_MAX_TIME") == "none" or options["epochs"]
-        limit = math.inf if is_whole else USUAL_SECONDS[0]
-        if not is_whole and not of_pictures:
-            return "auto"
-    left = limit - (time.monotonic() - options["begun"])
-    return None if limit == math.inf else max(left, _LEAST_SECONDS)
+        return None
+    return float(max(limit - (time.monotonic() - options["begun"]), _LEAST_SECONDS))
 
 
 def _of_best_size(
@@ -243,7 +235,7 @@ def _of_best_size(
         min(how.side, sides[-1]),
         groups=dataset.group_train,
         **{name: options[name] for name in ("seed", "budget", "target")},
-        max_time=time_limit(options, of_pictures=True),
+        max_time=time_limit(options),
         **parameters,
     )
     if side != sides[-1]:

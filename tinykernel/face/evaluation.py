@@ -237,6 +237,7 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
         "iterations": classifier.n_iter_,
         "interrupted": trained.interrupted,
         "smaller": trained.smaller,
+        "cut": trained.cut,
     }
     if isinstance(model.answers, Values):
         facts["outputs"] = list(model.answers.names)
@@ -295,6 +296,7 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
     stored = f", {count(result['teachers'], 'teacher')}" if result["teachers"] else ""
     stored += f", layout {result['layout']}" if result["layout"] else ""
     return [
+        ("cut", result["cut"]),
         ("data", result["recordings"] or f"{dataset.source}: {dataset.split}"),
         ("split", dataset.split if result["recordings"] else ""),
         ("rows", result["drawn"]),

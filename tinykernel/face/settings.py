@@ -220,10 +220,11 @@ _OWN = (
     _train(
         "max_time",
         "TIME",
-        "Time limit, as 5m. none: search and train as long as it helps. The search and the epochs "
-        "are laid out to end in time, by the speed of this computer; tune starts no training that "
-        "would probably end later. tune, and a training of so many epochs, has none by default.",
-        "10m, for tables 1m",
+        "Time limit by the clock, as 5m: search and epochs are laid out to end in time, by "
+        "the speed of this computer; tune starts no training that would probably end later. none: "
+        "search and train as long as it helps. By default train counts work, so that the model is "
+        "the same on every computer, and tune has no limit.",
+        "no clock",
         read=seconds,
         tasks=_SUPERVISED,
     ),

@@ -210,11 +210,12 @@ class ComponentSearch(Generic[RecipeT]):
         """Return recipes by their loss on the first fold of a final, the best one first."""
         last = len(self.data.folds) - 1
         jobs = {recipe: (self._planned(recipe, final=True), last) for recipe in recipes}
+        done: list[RecipeT] = []
         for first in range(0, len(recipes), 2):
             if first and not self.may_try():
                 break
-            self._train([jobs[recipe] for recipe in recipes[first : first + 2]])
-        done = [recipe for recipe in recipes if jobs[recipe] in self.judged]
+            done += recipes[first : first + 2]
+            self._train([jobs[recipe] for recipe in done])
         return sorted(done, key=lambda recipe: self.judged[jobs[recipe]][0])
 
     def _runners_up(self, best: RecipeT) -> list[RecipeT]:

@@ -14,6 +14,7 @@ from tinykernel.learn.choice import Candidate, joined, side_by_side
 from tinykernel.learn.folds import Fold
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.model.integer import IntegerModel
+from tinykernel.run.estimate import work_of
 
 SpecT = TypeVar("SpecT", bound="Spec")
 
@@ -66,6 +67,12 @@ class Kind(ABC, Generic[SpecT]):
     #: Share of the epochs of a training that tells which of two is better.
     share: ClassVar[float] = 1.0
 
+    #: Seconds of a usual processor that learn from one row once: those of any model, and those of
+    #: each piece of its work in an inference.
+    price: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    #: Work of a trial of settings, as a share of that of a training.
+    trial_share: ClassVar[float] = 1.0
+
     @property
     def name(self) -> str:
         """The name, as in the option `model`."""
@@ -96,6 +103,19 @@ class Kind(ABC, Generic[SpecT]):
     def epochs(self, spec: SpecT, problem: Problem) -> int:
         """Return the epochs of a training; 0 if it has none, or takes little time."""
         return 0
+
+    def work(self, spec: SpecT, problem: Problem) -> float:
+        """Return about how many seconds of a usual processor a training takes.
+
+        It is counted, not measured: everywhere the same plan follows from it.
+        """
+        n_epochs = self.epochs(spec, problem) if any(self.price) else 0
+        if not n_epochs:
+            return 0.0
+        pieces = work_of(self.skeleton(spec, problem)).values()
+        a_row, a_piece = self.price
+        a_row += a_piece * sum(sum(part.values()) for part in pieces)
+        return n_epochs * len(problem.data.X) * a_row
 
     def contenders(self, sized: Sequence[SpecT], problem: Problem) -> Sequence[SpecT]:
         """Return those of the specs that fit the budget which are worth comparing."""

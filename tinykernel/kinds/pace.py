@@ -1,9 +1,10 @@
-"""The seconds of a training, and the shares of it that end in time."""
+"""How much of a search and of a training is done: by a plan in work, or by a limit of seconds."""
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import floor
+from math import floor, inf
 
 from tinykernel.base import progress
 from tinykernel.learn.effort import NAMED, Effort
@@ -14,6 +15,8 @@ _SEARCH, _REST, _END = 0.45, 0.4, 0.92
 # Longest last steps: packing, and linking where there is a compiler; and predicting all rows, in
 # epochs.
 _LAST_SECONDS, _LAST_EPOCHS = 2.0, 0.4
+# Trials that each kind has at least.
+_FEWEST_TRIALS = 6
 #: Trials of the settings of each kind, after its first one, with effort="quick".
 QUICK_TRIALS = 8
 _clock = time.monotonic
@@ -21,14 +24,16 @@ _clock = time.monotonic
 
 @dataclass(eq=False)
 class Pace:
-    """An effort, and the time that limits it.
+    """An effort, and the work or the time that limits it.
 
-    Without a limit the effort decides alone, and the clock is never read. With one, `effort` ends
-    as the numbers by which the same bytes can be made again.
+    Without a limit of time the clock is never read: the effort decides alone, or a plan by the
+    `work` that it may take. With a limit, `effort` ends as the numbers by which the same bytes can
+    be made again.
     """
 
     effort: Effort = NAMED["normal"]
     seconds: float | None = None
+    work: float | None = None  # in seconds of a usual processor.
     n_trials: int = 0
     whole: Effort = NAMED["normal"]  # before the time shortened it.
     is_settled: bool = False  # whether a final training has ended: others have its epochs.
@@ -36,6 +41,12 @@ class Pace:
     _last: float = 0.0
     _span: float = 0.0  # of the shares: what compiling and measuring have left.
     _of_kind: Counter[str] = field(default_factory=Counter)
+    #: Most trials of each kind, by the plan.
+    _most: Mapping[str, float] = field(default_factory=dict)
+    _refuses: bool = False
+
+    def __post_init__(self) -> None:
+        self._end = self._span = self.work or 0.0
 
     def limit(self, seconds: float) -> None:
         """Limit the time from now on."""
@@ -53,9 +64,16 @@ class Pace:
         """Whether no more trials of settings are made."""
         return self.n_trials >= self.effort.trials
 
+    @property
+    def is_short(self) -> bool:
+        """Whether some kind has had fewer trials of settings than it asked for."""
+        return self.is_cut or self._refuses
+
     def may_try(self, kind: str) -> bool:
         """Whether one more trial of settings of a kind is made."""
-        if self.is_cut or (self.effort.is_quick and self._of_kind[kind] >= QUICK_TRIALS):
+        most = QUICK_TRIALS if self.effort.is_quick else inf
+        if self.is_cut or self._of_kind[kind] >= min(most, self._most.get(kind, inf)):
+            self._refuses = True
             return False
         if self.seconds is not None:
             now = _clock()
@@ -69,19 +87,32 @@ class Pace:
 
     def begin_search(self) -> float:
         """Begin the search after what compiling and measuring took; return the seconds left."""
+        if self.work is not None:
+            return self.work
         self._last = _clock()
         self._span = max(self._end - self._last, 0.0)
         return self._span
+
+    def shorten_trials(self, times: Mapping[str, float]) -> None:
+        """Choose the most trials of each kind, by the work of one."""
+        if self.work is not None:
+            fewest, all_of_them = _FEWEST_TRIALS, _SEARCH * self.work
+            self._most = {
+                kind: max(fewest, int(all_of_them / time)) for kind, time in times.items() if time
+            }
 
     def shorten_search(self, seconds: float) -> None:
         """Choose the share of the epochs in trainings that compare: whole ones take `seconds`."""
         share = _rounded(_REST * self._span / seconds) if seconds else 1.0
         self.effort = replace(self.effort, share=min(self.effort.share, share))
+        if self.work is not None:
+            self._end -= self.effort.share * seconds
 
     def shorten_final(self, seconds: float, epochs: int) -> None:
         """Choose the share of the epochs of the final training: a whole one takes `seconds`."""
-        left = self._end - (1 - _END) * self._span - _clock()
-        left -= _LAST_SECONDS + _LAST_EPOCHS * seconds / epochs
+        left = self._end - (1 - _END) * self._span
+        if self.work is None:
+            left -= _clock() + _LAST_SECONDS + _LAST_EPOCHS * seconds / epochs
         self.effort = replace(self.effort, final=min(self.effort.final, _rounded(left / seconds)))
 
     def final_epochs(self, epochs: int) -> int:

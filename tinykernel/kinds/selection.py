@@ -18,7 +18,7 @@ from tinykernel.base import progress
 from tinykernel.base.errors import OptionError
 from tinykernel.kinds.kind import AnyKind, RaceTrial, Spec
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.planning import plan_search
+from tinykernel.kinds.planning import plan_search, usual_pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.sizing import no_room, sized
 from tinykernel.learn.choice import Candidate, Choice, joined, side_by_side
@@ -82,9 +82,9 @@ class Selected:
 def select(problem: Problem, kinds: Sequence[AnyKind], pace: Pace | None = None) -> Selected:
     """Choose the spec of a model for a problem; TinykernelError where none is within the limits.
 
-    Without a `pace` no time limits the search. Ctrl-C ends it, and the best so far is taken.
+    Without a `pace` it is the usual one. Ctrl-C ends the search, and the best so far is taken.
     """
-    pace = pace or Pace(problem.effort)
+    pace = pace or usual_pace(problem)
     entrants = _entrants(problem, kinds)
     first = entrants[0]
     is_only = len(entrants) == 1 and (problem.is_quick or len(first.specs) == 1)
@@ -229,7 +229,7 @@ class _Race:
     def selection(self) -> Selected:
         """Compare the finalists, trained as for delivery."""
         least = min(entrant.loss for entrant in self.entrants)
-        is_cut = self.pace.is_cut or self.problem.is_quick
+        is_cut = self.pace.is_short or self.problem.is_quick
         stay = (entrant for entrant in self.entrants if not entrant.is_out)
         near = [entrant for entrant in stay if entrant.is_near(least, is_cut)]
         # What one kind has tuned it has compared, too.

@@ -80,10 +80,6 @@ def train_command(
         print_json(result | {"evaluation": None if evaluation is None else evaluation.to_dict()})
     elif not quiet and evaluation is not None:
         print_verdict(evaluation)
-    if result["effort"] != (options["effort"] or "normal") and not quiet:
-        shape = "x".join(map(str, options["image_shape"] or ()))
-        how = f"--max-time none --effort {result['effort']}{shape and ' --image-shape '}{shape}"
-        typer.echo(f"note: time was short; {how} trains the same bytes without a clock", err=True)
     if result["interrupted"]:
         typer.echo(
             f"training was interrupted after {count(result['iterations'], 'epoch')}; {output} has "
@@ -130,6 +126,7 @@ def _train_all(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
     # Saved at once, so that a later error does not lose the model.
     effort = getattr(trained.classifier, "effort", options["effort"])
     about = about_training(trained, dataset, options) | {"effort": effort}
+    about |= {"cut": trained.cut} if trained.cut else {}
     training = _Training(trained, dataset, output, about)
     result = summary(trained, dataset) | training.save() | {"effort": effort}
     result |= {
@@ -226,7 +223,6 @@ def _train(
     from tinykernel.face.dataset import is_by_group, time_limit
     from tinykernel.kinds.train.fitting import train
 
-    of_pictures = dataset.origin.pictures is not None
     with warnings.catch_warnings():
         # The command prints it with the result.
         warnings.filterwarnings("ignore", message="training was interrupted")
@@ -239,7 +235,7 @@ def _train(
             feature_names=dataset.columns,
             task=options["task"],
             value_name=dataset.label if options["task"] == "numbers" else None,
-            max_time=time_limit(options, of_pictures=of_pictures),
+            max_time=time_limit(options),
             **parameters,
         )
 

@@ -4,7 +4,8 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,7 @@ from tinykernel.kinds.catalogue import kinds_for
 from tinykernel.kinds.delivery import deliver, estimated
 from tinykernel.kinds.estimators.supervised import Classifier, Regressor
 from tinykernel.kinds.pace import Pace
+from tinykernel.kinds.planning import usual_pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.selection import select
 from tinykernel.kinds.sizing import Usage, usage
@@ -33,8 +35,6 @@ from tinykernel.run.report import Report, report
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
 LEARNED = "learned"
 TASKS = ("classes", "numbers")
-#: Seconds of a training with max_time="auto": of signals and images, and of tables.
-USUAL_SECONDS = (600.0, 60.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +69,9 @@ class TrainResult:
     smaller : str
         Why the much smaller model of ``model="tree"`` is worth a look, where it is not behind many
         trees on held-out rows; else empty.
+    cut : str
+        What `max_time` has shortened, and the effort that makes the same model without a clock;
+        else empty.
     """
 
     model: IntegerModel
@@ -82,6 +85,7 @@ class TrainResult:
     limits: Limits | None = None
     agreement: float | None = None
     smaller: str = ""
+    cut: str = ""
 
     def __repr__(self) -> str:
         """Describe it in one line."""
@@ -128,7 +132,7 @@ def train(
     feature_names: Sequence[str] | None = None,
     value_name: str | None = None,
     link: bool = True,
-    max_time: float | str | None = None,
+    max_time: float | None = None,
     teacher: Any = None,
     X_more: ArrayLike | None = None,
     **parameters: Any,
@@ -170,11 +174,11 @@ def train(
     link : bool, default=True
         With a budget: whether to link the trained model where there is a compiler, so that `memory`
         is not an estimate. The model is the same without, unless it is over the budget as linked.
-    max_time : float or "auto", optional
+    max_time : float, optional
         Seconds after which the training is to end: the search ends earlier, and trainings have
         fewer epochs. Then the result depends on the speed of the computer, and ``effort`` of the
-        classifier becomes the numbers that make the same model again without a clock. "auto" is
-        600 for signals and images and 60 for tables, if `epochs` is not set.
+        classifier becomes the numbers that make the same model again without a clock. By default
+        work is counted, and no clock is read; infinity is the whole search, however long.
     teacher : estimator, optional
         A larger model of scikit-learn's interface, whose probabilities (or softened decisions, or
         values) are learned beside `y`, each with half of the weight. Clones of it, fitted to four
@@ -242,11 +246,11 @@ def train(
         raise OptionError('value_name: only for one value and task "numbers"; leave it out')
     if method != LEARNED and validation is not None:
         raise OptionError("validation: this method takes none; leave it out")
-    if method != LEARNED and max_time not in (None, "auto"):
+    if method != LEARNED and max_time is not None:
         raise OptionError("max_time: this method has no limit; leave it out")
     optional = {"groups": groups, "validation": validation, "value_name": value_name}
     rows: dict[str, Any] = {name: value for name, value in optional.items() if value is not None}
-    linking, is_table, smaller = _Linking(target, link), True, ""
+    linking, is_table = _Linking(target, link), True
     if method == LEARNED:
         estimator: Any = (Regressor if task == "numbers" else Classifier)(
             # As text, which a model file can hold.
@@ -256,12 +260,13 @@ def train(
         )
         problem, attributes = estimator.problem(X, y, sample_weight, **rows)
         passed = time.perf_counter() - started
-        trainings, smaller = _learned(estimator, problem, attributes, linking, max_time, passed)
+        learned = _learned(estimator, problem, attributes, linking, max_time, passed)
         is_table = problem.shape is None
     else:
         linking.limits = limits_on(budget, target, is_sized="n_components" in options)
         within = linking.limits, target, linking.measure
         estimator, trainings = train_drawn(method, options, X, y, sample_weight, *within, **rows)
+        learned = _Learned(trainings)
     if feature_names is not None and is_table:
         estimator.feature_names_in_ = np.array(feature_names, dtype=object)
     if coding is not None:
@@ -275,11 +280,12 @@ def train(
         sizes=_decisive(model, target),
         budget=None if limits is None else limits.flash,
         method=LEARNED if method == LEARNED else method.method,
-        trainings=trainings,
+        trainings=learned.trainings,
         seconds=time.perf_counter() - started,
         limits=limits,
         agreement=agreement,
-        smaller=smaller,
+        smaller=learned.smaller,
+        cut=learned.cut,
     )
 
 
@@ -288,14 +294,12 @@ def _learned(
     problem: Problem,
     attributes: dict[str, Any],
     linking: "_Linking",
-    max_time: float | str | None,
+    max_time: float | None,
     passed: float,
-) -> tuple[int, str]:
-    """Select a kind, train it, fit the estimator; return the number of trainings, and `smaller`."""
-    if max_time == "auto":
-        max_time = None if problem.options.epochs else USUAL_SECONDS[problem.shape is None]
-    pace = Pace(problem.effort)
-    if max_time is not None:
+) -> "_Learned":
+    """Select a kind, train it, and fit the estimator."""
+    pace = usual_pace(problem) if max_time is None else Pace(problem.effort)
+    if max_time not in (None, inf):
         pace.limit(max(check_positive("max_time, in seconds,", max_time) - passed, 0.0))
     selection = select(problem, kinds_for(problem.options), pace)
     linking.limits = problem.limits
@@ -305,12 +309,25 @@ def _learned(
     estimator.take(result, selection, problem, attributes)
     # Nothing makes again what Ctrl-C has ended.
     is_whole = not (selection.interrupted or result.history.interrupted)
-    if pace.is_limiting and is_whole:
+    cut = ""
+    if max_time is not None and is_whole:
         estimator.effort = str(pace.effort)
+    if pace.is_limiting and max_time is not None:
+        whole = selection.kind.epochs(selection.spec, problem)
+        done = f"{len(result.history.epochs)} of {whole} epochs" if whole else "fewer trials"
+        cut = f"after {max_time:.0f} s: {done}"
+        cut += f"; the plan that ends: effort {estimator.effort}" if is_whole else ""
+    smaller = ""
     with suppress(KeyboardInterrupt):  # The model is there, and this says only more about it.
         if is_whole:
-            return trainings, single_tree(selection.spec, problem, pace, result.machine, took)
-    return trainings, ""
+            smaller = single_tree(selection.spec, problem, pace, result.machine, took)
+    return _Learned(trainings, smaller, cut)
+
+
+class _Learned(NamedTuple):
+    trainings: int
+    smaller: str = ""  # see `TrainResult`.
+    cut: str = ""
 
 
 def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def choose_side(
     except TinykernelError:
         return usual, ""  # a class or a group has too few pictures
     options = training | {"effort": "quick", "link": False, "random_state": seed}
-    if limit is not None:
+    if limit not in (None, np.inf):
         options["max_time"] = limit * _SHARE_OF_TIME
     options["epochs"] = min(_EPOCHS, training.get("epochs") or _EPOCHS)
     trials = _Trials(images[used], y[used], codes, part, out, weight, options)

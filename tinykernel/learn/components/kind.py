@@ -67,6 +67,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
     # A short training of components gains more than those of others by a longer one.
     behind = (float("inf"), 1.5)
     share = 0.5
+    price, trial_share = (8e-6, 0.85e-9), 1 / 14
 
     def cost_for(self, spec: ComponentsSpec, problem: Problem) -> int:
         """Return the rank; components of values are cheaper than trees, see `TreesKind`."""

@@ -77,6 +77,7 @@ class ChainsKind(ConvolutionsKind):
     """Chains of convolutions."""
 
     about = CHAINS
+    price: ClassVar[tuple[float, float]] = (8e-6, 2.8e-9)
 
     def applies(self, problem: Problem) -> str:
         """Refuse images of several channels, and very small and large ones."""
@@ -98,6 +99,7 @@ class SeparableKind(ConvolutionsKind):
 
     about = SEPARABLE
     cost: ClassVar[int] = 2
+    price: ClassVar[tuple[float, float]] = (8e-6, 0.7e-9)
 
     def applies(self, problem: Problem) -> str:
         """Refuse signals without a spectrum, and with few windows."""

@@ -69,6 +69,8 @@ class PerceptronKind(Kind[PerceptronSpec]):
     about = PERCEPTRON
     cost: ClassVar[int] = 2  # in time; in flash all fill a budget.
     behind: ClassVar[tuple[float, ...]] = (2.0, 1.3)
+    price: ClassVar[tuple[float, float]] = (8e-6, 0.45e-9)
+    trial_share: ClassVar[float] = 0.5
 
     def applies(self, problem: Problem) -> str:
         """Refuse many inputs, and options that exclude it."""

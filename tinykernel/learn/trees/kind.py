@@ -41,6 +41,8 @@ _ONE_TREE = TreeOptions(leaves=64, rate=1.0)
 _MOST_INPUTS = 1024
 # Share of the tables of many trees that one tree needs at most to be worth a word.
 _MUCH_SMALLER = 1 / 8
+# Bytes of the leaves that one level of a tree adds, and seconds that an input of a row takes in it.
+_BYTES_A_LEVEL, _SECONDS_A_LEVEL = 16.0, 1e-9
 # Tables and steps of the fewest trees that are chosen.
 _LEAST_BYTES, _LEAST_STEPS = 64, 4
 
@@ -65,6 +67,7 @@ class TreesKind(Kind[TreesSpec]):
     # After the first trial, after the sizes of trees, and at the end, as short trainings of trees
     # are as long as final ones.
     behind: ClassVar[tuple[float, ...]] = (1.5, 1.15, 1.05)
+    price: ClassVar[tuple[float, float]] = (0.0, _SECONDS_A_LEVEL)
 
     def cost_for(self, spec: TreesSpec, problem: Problem) -> int:
         """Return the rank: trees of values are the best of many trials on few rows.
@@ -116,6 +119,11 @@ class TreesKind(Kind[TreesSpec]):
     ) -> TreesSpec | None:
         fewer = spec.n_bytes - n_bytes - _LEAST_BYTES // 2
         return replace(spec, n_bytes=fewer) if fewer >= _LEAST_BYTES // 2 else None
+
+    def work(self, spec: TreesSpec, problem: Problem) -> float:
+        """Return the work of growing trees that fill the flash."""
+        levels = problem.data.X.size * spec.n_bytes / _BYTES_A_LEVEL
+        return self.price[1] * levels
 
     def tune(self, specs: Sequence[TreesSpec], problem: Problem, pace: Pace) -> Rounds:
         if not problem.folds:
