@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "firmware")]
 
 from tests.firmware.local_models import ALL  # noqa: E402
 from tests.random_models import make_model, random_model  # noqa: E402
-from tinykernel.compile.certificate import certificate  # noqa: E402
+from tinykernel.compile.plan import certificate  # noqa: E402
 from tinykernel.compile.sources import render_sources  # noqa: E402
 from tinykernel.model.file import load  # noqa: E402
 from tinykernel.model.integer import IntegerModel  # noqa: E402

@@ -17,8 +17,7 @@ from tinykernel.pieces.levels.sample import random_levels
 from tinykernel.pieces.levels.spec import Levels
 from tinykernel.pieces.linear.sample import random_linear
 from tinykernel.pieces.offset.spec import Offset
-from tinykernel.pieces.piece import Sample, Stage
-from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.piece import Readout, Sample, Stage
 from tinykernel.pieces.scale.sample import scaled
 from tinykernel.pieces.scale.spec import Scale
 from tinykernel.pieces.ternary.sample import random_ternary

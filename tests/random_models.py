@@ -13,9 +13,8 @@ from tinykernel.pieces.components.sample import random_components
 from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.linear.sample import random_linear
-from tinykernel.pieces.piece import Part, Stage
+from tinykernel.pieces.piece import Part, Readout, Stage
 from tinykernel.pieces.prototypes.sample import random_prototypes
-from tinykernel.pieces.readouts import Readout
 from tinykernel.pieces.scale.sample import random_scaler
 from tinykernel.pieces.scale.spec import Scale, order_of
 from tinykernel.pieces.ternary.sample import random_ternary

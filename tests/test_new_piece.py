@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.random_fronts import model_of
 from tests.random_models import random_raw
 from tinykernel import export, load, report, save, verify
-from tinykernel.compile.certificate import certificate
+from tinykernel.compile.plan import certificate
 from tinykernel.pieces.catalogue import samples_of
 from tinykernel.run.estimate import estimate_instructions
 

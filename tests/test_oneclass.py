@@ -16,8 +16,8 @@ from tinykernel.kinds.estimators.oneclass import calibrate_one_class
 from tinykernel.model.answers import Labels
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.linear.spec import Linear
+from tinykernel.pieces.piece import Readout
 from tinykernel.pieces.prototypes.spec import Prototypes, centres, coarse
-from tinykernel.pieces.readouts import Readout
 
 
 @pytest.fixture(scope="module")

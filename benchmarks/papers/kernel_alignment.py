@@ -9,8 +9,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks._data import Data, load
 from benchmarks.papers.common import Run, beside, choose, exact, scaled, score, svm_on, table
-from tinykernel.papers.alignment import KernelAlignment
-from tinykernel.papers.maps import BinaryCodes, Fastfood, SpectralFeatures
+from tinykernel.papers.maps import BinaryCodes, Fastfood, KernelAlignment, SpectralFeatures
 
 PAPER = {
     "sonar": (82.89, 80.84, 83.49, 82.05),

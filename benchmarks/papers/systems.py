@@ -22,10 +22,15 @@ from benchmarks.papers.common import (
     timed,
 )
 from tinykernel import TernaryKernelClassifier, report
-from tinykernel.papers.alignment import KernelAlignment
 from tinykernel.papers.classifier import PaperClassifier
 from tinykernel.papers.compact import CompactKernelMap, CompactMapClassifier
-from tinykernel.papers.maps import BinaryCodes, CirculantFeatures, Fastfood, SpectralFeatures
+from tinykernel.papers.maps import (
+    BinaryCodes,
+    CirculantFeatures,
+    Fastfood,
+    KernelAlignment,
+    SpectralFeatures,
+)
 from tinykernel.papers.ternary import TernaryLinearClassifier
 
 EPOCHS = (10, 2)

@@ -17,7 +17,7 @@ from tests.firmware.local_models import ALL
 from tests.fuzz.proofs import load_checker
 from tests.random_models import one_class, random_model, with_linear
 from tests.sessions import ROOT
-from tinykernel.compile.certificate import certificate
+from tinykernel.compile.plan import certificate
 from tinykernel.compile.sources import render_sources
 from tinykernel.model.file import save
 from tinykernel.model.integer import IntegerModel

@@ -20,7 +20,7 @@ from tests.firmware.local_models import CONVOLUTIONS, LINEAR, OFFSETS, SIGNALS, 
 from tests.fuzz.batch import ROOT, Batch
 from tests.fuzz.mutate import mutate_bytes, mutate_json
 from tests.random_models import make_model, one_class, random_model, tree_model, with_linear
-from tinykernel.compile.certificate import certificate
+from tinykernel.compile.plan import certificate
 from tinykernel.compile.sources import render_sources
 from tinykernel.model.integer import IntegerModel
 

@@ -25,7 +25,7 @@ from tinykernel.model.answers import Labels
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.piece import Readout
 from tinykernel.pieces.scale.spec import Scale
 from tinykernel.pieces.ternary.spec import Ternary
 

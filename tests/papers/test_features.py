@@ -12,14 +12,15 @@ from sklearn.random_projection import GaussianRandomProjection
 
 from tests.refusals import refused
 from tinykernel.base.errors import OptionError
-from tinykernel.papers.alignment import KernelAlignment, maximise_alignment
 from tinykernel.papers.maps import (
     BinaryCodes,
     CirculantFeatures,
     Fastfood,
+    KernelAlignment,
     SpectralFeatures,
     circulant_gradient,
     circulant_projection,
+    maximise_alignment,
     metropolis_hastings,
 )
 

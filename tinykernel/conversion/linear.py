@@ -18,7 +18,7 @@ from tinykernel.model.answers import Labels, Values, numbered_values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.linear.spec import Linear
-from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.piece import Readout
 from tinykernel.pieces.scale.spec import Scale
 
 _MARGIN = 0.25  # of the range of an input, beyond it on both sides

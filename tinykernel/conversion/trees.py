@@ -13,7 +13,7 @@ from tinykernel.conversion.splits import RawSplits
 from tinykernel.model.answers import LARGEST_SHIFT, Labels, Values, numbered_values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.piece import Readout
 from tinykernel.pieces.trees.spec import LARGEST_THRESHOLDS, Trees
 
 _MOST = 2**31 - 1

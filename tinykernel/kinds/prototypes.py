@@ -24,9 +24,8 @@ from tinykernel.model.answers import Labels
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.scale import quantize_scaler
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.piece import Stage
+from tinykernel.pieces.piece import Readout, Stage
 from tinykernel.pieces.prototypes.spec import Prototypes, coarse, distances
-from tinykernel.pieces.readouts import Readout
 
 PROTOTYPES = Announcement(
     "prototypes", "prototypes of normal rows", (TABLES, SIGNALS), size="n_prototypes"

@@ -15,6 +15,7 @@ from tinykernel.base.errors import ModelError, ShapeError
 from tinykernel.base.frames import coded_rows, is_frame
 from tinykernel.base.text import column_names, count, listed
 from tinykernel.model.chain import Chain
+from tinykernel.pieces.piece import Readout
 from tinykernel.pieces.proof import Range, range_of
 from tinykernel.pieces.prototypes.spec import (
     LARGEST_MARGIN_LINE,
@@ -22,7 +23,6 @@ from tinykernel.pieces.prototypes.spec import (
     distances,
     most_steps,
 )
-from tinykernel.pieces.readouts import Readout
 from tinykernel.pieces.record import Matrix, Record, limits, raw_values
 
 

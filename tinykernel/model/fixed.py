@@ -13,8 +13,7 @@ from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.fastfood import Permutation
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.linear.spec import Linear
-from tinykernel.pieces.piece import Part
-from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.piece import Part, Readout
 from tinykernel.pieces.scale.spec import Scale
 from tinykernel.pieces.ternary.spec import Ternary
 

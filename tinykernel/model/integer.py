@@ -79,7 +79,7 @@ class IntegerModel(Predictions):
     --------
     >>> from tinykernel.pieces.grid import Grid
     >>> from tinykernel.pieces.linear.spec import Linear
-    >>> from tinykernel.pieces.readouts import Readout
+    >>> from tinykernel.pieces.piece import Readout
     >>> from tinykernel.pieces.scale.spec import Scale
     >>> scale = Scale("uint8", 8, [0], [65536], [255])
     >>> readout = Readout((Linear([[1, -1]], [2]),), [10])

@@ -24,7 +24,7 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.catalogue import PARTS, STAGES
 from tinykernel.pieces.fastfood import Permutation
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.piece import Readout
 from tinykernel.pieces.record import PLAIN, Field
 
 #: Estimators that a file may hold, and where they are. They lie above this module.

@@ -3,13 +3,13 @@
 003, Ganesh 2020, needs nothing but `SpectralFeatures` and scikit-learn.
 """
 
-from tinykernel.papers.alignment import KernelAlignment
 from tinykernel.papers.classifier import PaperClassifier
 from tinykernel.papers.compact import CompactKernelMap, CompactMapClassifier
 from tinykernel.papers.maps import (
     BinaryCodes,
     CirculantFeatures,
     Fastfood,
+    KernelAlignment,
     SpectralFeatures,
     metropolis_hastings,
 )

@@ -21,7 +21,6 @@ from tinykernel.model.pipelines import as_integer_model
 from tinykernel.pieces.beside.spec import as_windows
 from tinykernel.pieces.catalogue import PARTS, code_of
 from tinykernel.pieces.catalogue import STAGES as KINDS
-from tinykernel.pieces.components.spec import Components
 from tinykernel.run.emulated import Block
 from tinykernel.run.estimate import estimate_instructions
 from tinykernel.run.limits import parse_clock
@@ -260,14 +259,14 @@ def bench(
             counts.append(_count(program, function))
         if integer_model.hop:
             say(f"counting instructions of {row.name}", n_rows, steps, "a stream")
-        stream, components = _stream_cost(program, integer_model), integer_model.find(Components)
+        stream = _stream_cost(program, integer_model)
     worst = max(counts, key=lambda count: sum(count.values()))
     platform = program.platform
     return BenchResult(
         target=row.name,
         instructions=sum(worst.values()),
         stages=worst,
-        components=0 if components is None else components.n_components,
+        components=sum(piece.facts().get("components", 0) for piece in integer_model.pieces),
         compiler=platform.chain.title,
         emulator=platform.emulator,
         core=platform.core,

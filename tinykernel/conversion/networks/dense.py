@@ -22,8 +22,7 @@ from tinykernel.pieces.dense.spec import Dense
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.levels.spec import Levels
 from tinykernel.pieces.linear.spec import Linear
-from tinykernel.pieces.piece import Stage
-from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.piece import Readout, Stage
 from tinykernel.pieces.scale.spec import Scale
 
 _TOP = 255  # of a level and of a unit

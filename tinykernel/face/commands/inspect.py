@@ -44,7 +44,7 @@ def inspect_command(
     integer, ranges = opened.model, opened.model.ranges()
     if proof is not None:
         from tinykernel.base.files import folder
-        from tinykernel.compile.certificate import certificate
+        from tinykernel.compile.plan import certificate
 
         write_bytes_atomically(proof, certificate(integer))
         checker = folder("firmware") / "check_proof.py"  # needs nothing of this package
@@ -96,8 +96,6 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
 def _structure(integer: IntegerModel) -> dict[str, Any]:
     """Return the numbers that describe a model."""
     from tinykernel.model.answers import Values
-    from tinykernel.pieces.components.spec import Components
-    from tinykernel.pieces.prototypes.spec import Prototypes
 
     facts: dict[str, Any] = {
         "features": integer.n_features,
@@ -107,17 +105,10 @@ def _structure(integer: IntegerModel) -> dict[str, Any]:
     }
     if isinstance(integer.answers, Values):
         facts |= {"values": list(integer.answers.names), "scale_shift": integer.answers.shift}
-    prototypes, components = integer.find(Prototypes), integer.find(Components)
-    if prototypes is not None:
-        facts["prototypes"] = len(prototypes.levels)
+    for piece in integer.pieces:
+        facts |= piece.facts()
+    if integer.is_one_class:
         facts["novel_above"] = -int(integer.readout.offset[0])
-    if components is not None:
-        facts |= {"components": components.n_components, "blocks": components.n_blocks}
-        orbit, size = components.permutation, components.dimension
-        if orbit.kind == "orbit":
-            facts["permutation"] = (
-                f"j -> {orbit.multiplier} j + {orbit.increment} modulo {size} (P)"
-            )
     return facts
 
 

@@ -40,8 +40,7 @@ from tinykernel.model.fixed import ValueUnits, to_fixed_point
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.linear.spec import Linear
-from tinykernel.pieces.piece import Stage
-from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.piece import Readout, Stage
 from tinykernel.pieces.scale.spec import Scale
 
 #: Step between levels by bits, over the root mean square of the weights: least squares for normal

@@ -40,8 +40,7 @@ from tinykernel.model.fixed import to_fixed_point
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.linear.spec import Linear
-from tinykernel.pieces.piece import Part
-from tinykernel.pieces.readouts import Readout
+from tinykernel.pieces.piece import Part, Readout
 from tinykernel.pieces.scale.spec import Scale
 from tinykernel.pieces.trees.spec import Trees
 

@@ -160,6 +160,14 @@ class Components(Stage):
         """Number of kept rows p, the length of z."""
         return int(np.count_nonzero(self.row_kept))
 
+    def facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"components": self.n_components, "blocks": self.n_blocks}
+        orbit = self.permutation
+        if orbit.kind != "orbit":
+            return facts
+        terms = f"j -> {orbit.multiplier} j + {orbit.increment} modulo {self.dimension}"
+        return facts | {"permutation": f"{terms} (P)"}
+
     def in_words(self, view: str, inputs: str) -> str:
         code = " in small code" if self.small_code else ""
         return f"{count(self.n_components, 'component')} of {inputs}{code}"

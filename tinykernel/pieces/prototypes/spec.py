@@ -93,6 +93,9 @@ class Prototypes(Part):
     def in_words(self, view: str, inputs: str) -> str:
         return f"{count(len(self.levels), 'prototype')} of {inputs}"
 
+    def facts(self) -> dict[str, Any]:
+        return {"prototypes": len(self.levels)}
+
     def reorder(self, order: NDArray[np.int64]) -> Prototypes:
         return replace(self, levels=self.levels[:, order])
 
