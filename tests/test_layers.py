@@ -109,7 +109,7 @@ def test_imports_lead_downwards_and_in_no_circle() -> None:
     [
         ("model.pipelines", 'convert = import_module("tinykernel.conversion.models")'),
         ("conversion.models", 'face = __import__("tinykernel.face.output")'),
-        ("base.text", "if TYPE_CHECKING:\n    from tinykernel.base.files import folder"),
+        ("base.text", "if TYPE_CHECKING:\n    from tinykernel.base.files import source_folder"),
     ],
 )
 def test_hidden_imports_are_found(module, line) -> None:

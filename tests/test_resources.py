@@ -47,7 +47,7 @@ def test_commands_need_nothing_that_windows_lacks(tmp_path) -> None:
 @pytest.mark.parametrize("name", ["templates", "firmware"])
 def test_checkout_folders_are_found(checkout, name) -> None:
     """In a checkout the folders beside the package are used, not stale copies."""
-    assert resources.folder(name) == checkout / name
+    assert resources.source_folder(name) == checkout / name
 
 
 def test_installed_package_uses_its_own_folders(tmp_path, monkeypatch) -> None:
@@ -58,9 +58,9 @@ def test_installed_package_uses_its_own_folders(tmp_path, monkeypatch) -> None:
     package.mkdir()
     monkeypatch.setattr(resources, "_PACKAGE", package)
     with pytest.raises(FileNotFoundError, match="install the package again"):
-        resources.folder("templates")
+        resources.source_folder("templates")
     (package / "templates").mkdir()
-    assert resources.folder("templates") == package / "templates"
+    assert resources.source_folder("templates") == package / "templates"
     assert resources.checkout() is None
 
 

@@ -72,7 +72,7 @@ def flash_and_ram(sources: Sources) -> tuple[int, int]:
     assert chain is not None
     sizes = []
     with _written(sources) as folder:
-        script = resources.folder("firmware") / "boards" / "size.ld"
+        script = resources.source_folder("firmware") / "boards" / "size.ld"
         include = [folder, *sources.include]
         _with_math(chain).compile(folder / "peer.c", folder / "peer.o", include=include)
         for kind, flags in (("empty", ["-DEMPTY"]), ("full", [])):

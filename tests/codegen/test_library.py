@@ -32,7 +32,7 @@ from tinykernel.run.samples import Lines
 
 BUILD_SYSTEMS = Path(__file__).parent / "build_systems"
 OFFLINE = Path(__file__).parent / "platform_offline"
-BOARDS = resources.folder("firmware") / "boards"
+BOARDS = resources.source_folder("firmware") / "boards"
 # Models of three shapes: their runtimes differ, and must not clash.
 MODELS: dict[str, dict[str, Any]] = {
     "gesture": {"n_classes": 4, "raw_dtype": "float32"},

@@ -46,7 +46,7 @@ def pio(platformio_offline, require_tool):
 
 def write_linker_script(path: Path, machine: str) -> None:
     """Write the script that links for the memory of a machine."""
-    script = (resources.folder("firmware") / "boards" / "board.ld").read_text()
+    script = (resources.source_folder("firmware") / "boards" / "board.ld").read_text()
     row = MACHINES[machine]
     names = ("ROM", "ROM_SIZE", "RAM", "RAM_SIZE")
     for name, value in zip(names, (*row.rom, *row.ram), strict=True):
@@ -64,7 +64,7 @@ def in_qemu(machine: str) -> list[str]:
 def emulated(folder: Path, family: str, machine: str) -> None:
     """Put the platform into a project, and what a program needs in an emulator."""
     shutil.copytree(PLATFORM, folder / "platform_offline")
-    boards = resources.folder("firmware") / "boards"
+    boards = resources.source_folder("firmware") / "boards"
     (folder / "emulated").mkdir()
     for file in (family + "/start.c", "semihost.h", "initialise.h"):
         shutil.copy(boards / file, folder / "emulated")

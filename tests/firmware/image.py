@@ -44,7 +44,7 @@ def differences(
     `rows` are raw inputs by name, by default a few. On boards the stack of an inference
     from raw inputs must be at most 320 bytes, of float inputs 512, unless `stack` is False.
     """
-    root, boards = Path(folder), resources.folder("firmware") / "boards"
+    root, boards = Path(folder), resources.source_folder("firmware") / "boards"
     flags = [*WARNING_FLAGS, *flags, *([] if platform.machine is None else ["-DPAINT_STACK=1"])]
     parts, sources = {}, []
     for number, (name, model) in enumerate(models.items()):

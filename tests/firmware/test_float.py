@@ -73,7 +73,7 @@ def test_levels_of_floats_equal_those_of_python(variant, require_tool, tmp_path)
     """Rounding, cancellation, ties, subnormal numbers, overflow and NaN are those of IEEE 754."""
     gcc = require_tool("gcc")
     (tmp_path / "levels.c").write_text(program("float_levels"))
-    include = resources.folder("firmware") / "tinykernel" / "src"
+    include = resources.source_folder("firmware") / "tinykernel" / "src"
     command = [gcc, "-std=c99", *WARNINGS, "-O1", "-fsanitize=undefined", *VARIANTS[variant]]
     command += ["-fno-sanitize-recover=all", f"-I{include}", "levels.c", "-o", "levels"]
     subprocess.run(command, cwd=tmp_path, check=True)

@@ -251,7 +251,7 @@ def checkout() -> Path | None:
     return root if 'name = "tinykernel"' in project.splitlines() else None
 
 
-def folder(name: str) -> Path:
+def source_folder(name: str) -> Path:
     """Return "templates" or "firmware": beside the package in a checkout, inside it in a wheel."""
     path = (checkout() or _PACKAGE) / name
     if not path.is_dir():
@@ -262,12 +262,12 @@ def folder(name: str) -> Path:
 
 
 @functools.cache
-def templates() -> jinja2.Environment:
+def template_engine() -> jinja2.Environment:
     """Return the environment that renders templates, also of pieces; one a process: it caches."""
     import jinja2
 
     engine = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([folder("templates"), _PACKAGE]),
+        loader=jinja2.FileSystemLoader([source_folder("templates"), _PACKAGE]),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

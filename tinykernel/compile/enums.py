@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tinykernel.base import files as resources
 from tinykernel.base.coding import Coding
 from tinykernel.base.errors import OptionError, RangeError
+from tinykernel.base.files import source_folder
 from tinykernel.base.text import count
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.tables import (
@@ -230,7 +230,7 @@ def _ascii(text: str) -> str:
 @functools.cache
 def _endings() -> frozenset[str]:
     """Return the endings of the macros in all headers of a model."""
-    folder = resources.folder("templates") / "model"
+    folder = source_folder("templates") / "model"
     texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.j2"))]
     return frozenset(re.findall(r"\{\{ NAME \}\}_([A-Z0-9_]+)", "\n".join(texts)))
 

@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.base import files as resources
 from tinykernel.base.checks import check_choice
 from tinykernel.base.coding import Coding
 from tinykernel.base.errors import DataError, FileError, FormatError, OptionError, ToolError
@@ -29,6 +28,8 @@ from tinykernel.base.files import (
     package_version,
     read_manifest,
     replace_folder_atomically,
+    source_folder,
+    template_engine,
 )
 from tinykernel.base.frames import in_numbers
 from tinykernel.compile.compilers import Toolchain, zig_command
@@ -61,7 +62,7 @@ _Chosen: TypeAlias = tuple[Target, Board, str]
 
 def formats() -> tuple[str, ...]:
     """List the project formats: the folders in ``templates/`` that hold a ``format.json``."""
-    return tuple(sorted(p.parent.name for p in resources.folder("templates").glob("*/format.json")))
+    return tuple(sorted(p.parent.name for p in source_folder("templates").glob("*/format.json")))
 
 
 def generated_inputs(model: IntegerModel, n_rows: int = _VECTORS) -> NDArray[Any]:
@@ -100,7 +101,7 @@ def _at(scaler: Scale, place: NDArray[np.float64]) -> NDArray[Any]:
 
 def describe_format(name: str) -> tuple[Path, dict[str, Any]]:
     """Find a project format and read its description."""
-    folder = resources.folder("templates") / name
+    folder = source_folder("templates") / name
     if name not in formats():
         raise OptionError(f"format: {name!r} is not known; choose from {', '.join(formats())}")
     description: dict[str, Any] = json.loads((folder / "format.json").read_text(encoding="utf-8"))
@@ -174,8 +175,8 @@ def _render(folder: Path, parts: list[str], context: dict[str, Any]) -> dict[str
                 continue
             path = source.relative_to(root).as_posix().replace("NAME", context["name"])
             if path.endswith(".j2"):
-                name = source.relative_to(resources.folder("templates")).as_posix()
-                text = resources.templates().get_template(name).render(context)
+                name = source.relative_to(source_folder("templates")).as_posix()
+                text = template_engine().get_template(name).render(context)
                 files[path.removesuffix(".j2")] = text.encode()
             else:
                 files[path] = source.read_bytes()
@@ -520,7 +521,7 @@ def render_ci(
     paths = map(PurePosixPath, files)
     generated = [path for path in paths if path.name in (f"{name}.c", f"{name}.h")]
     text = (
-        resources.templates()
+        template_engine()
         .get_template(f"ci/{service}.yml.j2")
         .render(
             version=package_version(),

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.coding import Coding
 from tinykernel.base.errors import DataError
-from tinykernel.base.files import folder, templates
+from tinykernel.base.files import source_folder, template_engine
 from tinykernel.base.text import listed
 from tinykernel.compile.enums import check_macros, constants_of, made_of
 from tinykernel.compile.plan import PackedModel, pack
@@ -45,7 +45,7 @@ _SPDX = b"/* SPDX-License-Identifier: Apache-2.0 */\n"
 
 def runtime_files() -> dict[str, bytes]:
     """Return the C runtime, the same for every model: content by path below ``lib/tinykernel``."""
-    root = folder("firmware") / "tinykernel"
+    root = source_folder("firmware") / "tinykernel"
     files = {path.relative_to(root).as_posix(): path for path in root.rglob("*") if path.is_file()}
     for piece in FOLDERS.values():
         files |= {f"src/{path.name}": path for path in piece.glob("*.h")}
@@ -91,7 +91,9 @@ def declared_functions(header: bytes, name: str) -> list[str]:
 
 def _stack_lines(declared: list[str], name: str) -> list[str]:
     """Return a table of the stack that functions take, for a comment; the script is stack.py."""
-    table = json.loads((folder("templates") / "model" / "stack.json").read_text(encoding="utf-8"))
+    table = json.loads(
+        (source_folder("templates") / "model" / "stack.json").read_text(encoding="utf-8")
+    )
     lines = ["".rjust(_FUNCTIONS_WIDTH) + "".join(f"{text:>10}" for text in table["columns"])]
     for row in table["rows"]:
         names = [end for end in row["functions"] if f"{name}_{end}" in declared]
@@ -221,7 +223,7 @@ def _inline(text: bytes, headers: dict[str, bytes], done: set[str], guard: bool 
 
 
 def _render(template: str, context: dict[str, Any]) -> bytes:
-    return templates().get_template(f"model/{template}.j2").render(context).encode("ascii")
+    return template_engine().get_template(f"model/{template}.j2").render(context).encode("ascii")
 
 
 def _by_name(model: IntegerModel, name: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import OptionError, RangeError
-from tinykernel.base.files import folder
+from tinykernel.base.files import source_folder
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _LONGEST_NAME, _WIDTH = 40, 96
@@ -180,7 +180,7 @@ class Struct:
 
 def _headers(pattern: str) -> list[Path]:
     """Return the headers of the runtime of a name: of the pieces, and those that all share."""
-    shared = folder("firmware") / "tinykernel" / "src"
+    shared = source_folder("firmware") / "tinykernel" / "src"
     return [*Path(__file__).parent.glob(f"*/{pattern}"), *shared.glob(pattern)]
 
 

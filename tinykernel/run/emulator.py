@@ -17,8 +17,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from tinykernel.base import files as resources
 from tinykernel.base.errors import OptionError, TargetError, ToolError
+from tinykernel.base.files import source_folder
 from tinykernel.compile.projects import exported_files, generated_inputs
 from tinykernel.compile.targets import Target, find_target
 from tinykernel.model.integer import IntegerModel
@@ -98,8 +98,8 @@ def _build(model: IntegerModel, target: Target, platform: Platform, folder: Path
     if machine is None:
         sources += [project / "main.c", project / "tk_board.c"]
     else:
-        bare = resources.folder("templates") / "platformio" / "bare" / "src"
-        boards = resources.folder("firmware") / "boards" / machine.family
+        bare = source_folder("templates") / "platformio" / "bare" / "src"
+        boards = source_folder("firmware") / "boards" / machine.family
         sources += [bare / "main.c", boards / "console.c"]
         sources += [bare / "tk_board.c"] if machine.family == "arm" else []
         flags += [*_UARTS[machine.name], '-DTK_BOARD_NEWLINE="\\r\\n"']
@@ -124,7 +124,7 @@ def emulated_sensor(movement: str) -> Iterator[EmulatedBoard]:
     """Start a sensor that prints x, y and z of a movement, a hundred times a second."""
     if movement not in MOVEMENTS:
         raise OptionError(f"sensor: {movement!r}; choose from {', '.join(MOVEMENTS)}")
-    source = resources.folder("firmware") / "boards" / "host" / "sensor.c"
+    source = source_folder("firmware") / "boards" / "host" / "sensor.c"
     (platform,) = programs.find_platforms(find_target("host"))
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as folder:
         compiled, path = Path(folder, "sensor.o"), Path(folder, "sensor")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from tinykernel.base import files as resources
+from tinykernel.base.files import source_folder, template_engine
 from tinykernel.compile.compilers import Toolchain
 from tinykernel.compile.plan import pack
 from tinykernel.compile.sources import declared_functions, render_sources
@@ -47,7 +47,7 @@ def measure_footprint(
     # of all functions of the header.
     row = find_target(target)
     names = entries or _entries(model)
-    script, program = size_script(row), resources.templates().get_template("model/size.c.j2")
+    script, program = size_script(row), template_engine().get_template("model/size.c.j2")
     with tempfile.TemporaryDirectory(prefix="tinykernel-") as name:
         folder = Path(name)
         files = render_sources(model, MODEL)
@@ -93,7 +93,7 @@ def stack_bounds(
 
 def size_script(target: Target) -> Path:
     """Return the linker script for measuring a program of a target."""
-    boards = resources.folder("firmware") / "boards"
+    boards = source_folder("firmware") / "boards"
     special = boards / target.family / "size.ld"
     return special if special.exists() else boards / "size.ld"
 

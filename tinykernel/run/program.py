@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tinykernel.base import files as resources
 from tinykernel.base.errors import LinkError, TinykernelError, ToolError
-from tinykernel.base.files import home
+from tinykernel.base.files import home, source_folder
 from tinykernel.compile.compilers import Toolchain, run_command, zig_command
 from tinykernel.compile.sources import render_sources
 from tinykernel.compile.targets import Compiler, Target, find_target
@@ -152,7 +151,7 @@ def build(
     objects: Sequence[Path] = (),
 ) -> Program:
     """Compile sources, one of them with a `main`, and link them, with objects, in `folder`."""
-    boards = resources.folder("firmware") / "boards"
+    boards = source_folder("firmware") / "boards"
     machine, chain = platform.machine, platform.chain
     family = "host" if machine is None else machine.family
     linked = [*objects]
@@ -208,7 +207,7 @@ def build_model(
     measured = [] if platform.machine is None else ["-DPAINT_STACK=1", "-g"]
     return build(
         platform,
-        [resources.folder("firmware") / "boards" / "harness.c", folder / "src" / f"{MODEL}.c"],
+        [source_folder("firmware") / "boards" / "harness.c", folder / "src" / f"{MODEL}.c"],
         folder,
         include=include,
         flags=[*WARNING_FLAGS, *flags, *harness_flags(model, MODEL), *measured],

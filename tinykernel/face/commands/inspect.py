@@ -43,11 +43,11 @@ def inspect_command(
     opened = open_model(model)
     integer, ranges = opened.model, opened.model.ranges()
     if proof is not None:
-        from tinykernel.base.files import folder
+        from tinykernel.base.files import source_folder
         from tinykernel.compile.plan import certificate
 
         write_bytes_atomically(proof, certificate(integer))
-        checker = folder("firmware") / "check_proof.py"  # needs nothing of this package
+        checker = source_folder("firmware") / "check_proof.py"  # needs nothing of this package
         typer.echo(f"{proof} holds the proof; {checker} checks it against the C", err=True)
     facts = _facts(integer)
     tables = pack(integer).tables

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.base import files as resources
 from tinykernel.base.coding import Coding
 from tinykernel.base.errors import BudgetError
+from tinykernel.base.files import source_folder
 from tinykernel.base.text import size
 from tinykernel.compile.projects import as_script, generated_inputs, module_facts, web_module
 from tinykernel.data.origin import Origin
@@ -67,7 +67,7 @@ def chip_in_page(
         "module": _base64(module),
         "vectors": _vectors(model, rows, most),
     }
-    folder = resources.folder("templates") / "report" / "chip"
+    folder = source_folder("templates") / "report" / "chip"
     texts = [(folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     return ChipInPage(as_script(facts), "\n".join(texts))
 

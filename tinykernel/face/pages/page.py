@@ -16,9 +16,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.base import files as resources
 from tinykernel.base.errors import OptionError, TinykernelError
-from tinykernel.base.files import package_version
+from tinykernel.base.files import package_version, template_engine
 from tinykernel.base.frames import in_numbers
 from tinykernel.base.progress import report as say
 from tinykernel.base.text import size, visible
@@ -314,7 +313,7 @@ class ReportPage:
     def to_html(self) -> str:
         """Return a self-contained HTML page."""
         # Invisible marks in labels are escaped, but not those in macros, which are Markup.
-        engine = resources.templates().overlay(
+        engine = template_engine().overlay(
             autoescape=True, finalize=lambda text: visible(text) if type(text) is str else text
         )
         filters: dict[str, Any] = {
