@@ -25,8 +25,7 @@ from tinykernel.compile.targets import find_target
 from tinykernel.data.load import TableSource
 from tinykernel.data.tables import Selection
 from tinykernel.face.pages.page import coverage_of
-from tinykernel.judge.decisions import error_by_coverage
-from tinykernel.judge.figures import accuracy_interval
+from tinykernel.judge.figures import accuracy_interval, error_by_coverage
 from tinykernel.learn.confidence import calibration_error
 from tinykernel.model.answers import margins, softmax
 from tinykernel.run.footprint import measure_footprint

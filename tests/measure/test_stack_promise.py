@@ -55,6 +55,8 @@ def test_no_function_takes_more_stack_than_promised(
         over |= {f: s for f, s in (painted | bounds).items() if s > table[f]}
         assert over == {}, name
         used |= painted.keys()
-    rows = json.loads((resources.source_folder("templates") / "model" / "stack.json").read_text())["rows"]
+    rows = json.loads((resources.source_folder("templates") / "model" / "stack.json").read_text())[
+        "rows"
+    ]
     every = {function for row in rows for function in row["functions"]}
     assert used == every or chosen in A_FIFTH

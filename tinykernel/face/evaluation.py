@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tinykernel.base.text import count, listed, percent, size, visible
+from tinykernel.base.text import count, percent, size, visible
 from tinykernel.face.output import print_pairs, print_table
 from tinykernel.face.rows import accuracy_of
 
@@ -55,77 +55,6 @@ def print_verification(results: list[VerifyResult], where: str) -> None:
 
 
 _CLASSES_SHOWN = 12
-
-
-def evaluation_in_words(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return the figures as names and values for `print_pairs`."""
-    from tinykernel.judge.figures import LabelEvaluation, ValueEvaluation, interval_in_words
-
-    rows = count(evaluation.rows, "row")
-    if evaluation.n_groups is not None:
-        rows += f" of {count(evaluation.n_groups, 'group')}"
-    if isinstance(evaluation, ValueEvaluation):
-        interval = interval_in_words(evaluation.interval, evaluation.n_groups, None)
-        shares = evaluation.coverage.items()
-        return [
-            ("RMSE", f"{evaluation.rmse:.4g}, {interval} ({rows})"),
-            ("MAE", f"{evaluation.mae:.4g}"),
-            ("R2", f"{evaluation.r2:.4f}"),
-            ("rows", ", ".join(f"{percent(share)} at most {name}" for name, share in shares)),
-        ]
-    assert isinstance(evaluation, LabelEvaluation)
-    return [*_labels_in_words(evaluation, rows), *_decisions_in_words(evaluation)]
-
-
-def _labels_in_words(evaluation: LabelEvaluation, rows: str) -> list[tuple[str, str]]:
-    import numpy as np
-
-    from tinykernel.judge.figures import interval_in_words
-
-    interval = interval_in_words(evaluation.interval, evaluation.n_groups)
-    classes, counts = evaluation.classes, evaluation.counts
-    # Classes without rows have no recall.
-    absent = [label for label, n in zip(classes, counts, strict=True) if not n]
-    without = f" (no rows of {visible(listed(absent))})" if absent else ""
-    least = int(np.nanargmin(evaluation.recall))
-    balanced = evaluation.balanced_interval
-    if evaluation.n_groups and balanced is not None:
-        without += f", {interval_in_words(balanced, evaluation.n_groups)}"
-    right = f"{evaluation.confusion[least, least]} of {count(counts[least], 'row')} found"
-    return [
-        ("accuracy", f"{percent(evaluation.accuracy)}, {interval} ({rows})"),
-        (
-            "balanced",
-            f"{percent(evaluation.balanced_accuracy)} mean recall of the classes"
-            f"{without}, macro F1 {evaluation.macro_f1:.3f}",
-        ),
-        ("worst class", f"{classes[least]}, {right} ({percent(evaluation.recall[least])})"),
-    ]
-
-
-def _decisions_in_words(evaluation: LabelEvaluation) -> list[tuple[str, str]]:
-    """Describe the coverage and the error of a calibrated model."""
-    from tinykernel.judge.figures import interval_in_words
-
-    figures = evaluation.decisions
-    if figures is None:
-        return []
-    answered = f"{percent(figures.coverage)} of the rows"
-    if figures.error is not None:
-        answered += f", {percent(figures.error)} of them wrong"
-    if figures.interval is not None:
-        answered += f", {interval_in_words(figures.interval, evaluation.n_groups, 2)}"
-    plain, probability, confidence = (f"{error:.4f}" for error in figures.calibration_error)
-    curve = (f"{100 * share:.0f} %: {percent(error)}" for share, error in figures.curve)
-    return [
-        ("answered", answered),
-        ("surest rows", f"error rate of the surest {', '.join(curve)}"),
-        (
-            "calibration",
-            f"expected error of probabilities {probability} (uncalibrated {plain}), of "
-            f"the confidence {confidence}",
-        ),
-    ]
 
 
 def _figure(baseline: Baseline) -> str:
@@ -195,7 +124,7 @@ def print_figures(evaluation: Evaluation) -> None:
     """Print figures and classes."""
     from tinykernel.judge.figures import LabelEvaluation
 
-    print_pairs(evaluation_in_words(evaluation))
+    print_pairs(evaluation.words())
     if isinstance(evaluation, LabelEvaluation):
         print_classes(evaluation)
 

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.checks import as_groups, refuse_missing
 from tinykernel.base.errors import DataError, ShapeError
-from tinykernel.base.text import size
-from tinykernel.judge.decisions import DecisionFigures
+from tinykernel.base.text import count, listed, percent, size, visible
 from tinykernel.learn import confidence as shares
+from tinykernel.model.answers import margins, softmax
+from tinykernel.model.integer import IntegerModel
 
 _TAIL = (1 + shares.LEVEL) / 2
 
@@ -153,6 +154,99 @@ def rmse_interval(
 
 
 @dataclass(frozen=True, eq=False)
+class DecisionFigures:
+    """How often a model answers, and how often that is wrong."""
+
+    answered: NDArray[np.bool_]  # (n,)
+    right: NDArray[np.bool_]  # (n,): whether the label with the largest score is the true one
+    # 95 % confidence interval of the error among the answers; None where nothing is answered
+    interval: tuple[float, float] | None
+    # for the softmax of the decisions, the probabilities, and the confidence on the chip
+    calibration_error: tuple[float, float, float]
+    curve: list[tuple[float, float]]  # surest share of the rows, and the error among them
+
+    @property
+    def coverage(self) -> float:
+        """Share of the rows that are answered."""
+        return float(self.answered.mean())
+
+    @property
+    def error(self) -> float | None:
+        """Share of the answers that are wrong."""
+        return float(np.mean(~self.right[self.answered])) if self.answered.any() else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON types."""
+        return {
+            "answered": int(self.answered.sum()),
+            "coverage": self.coverage,
+            "error": self.error,
+            "interval": None if self.interval is None else list(self.interval),
+            "calibration_error": list(self.calibration_error),
+            "curve": [list(point) for point in self.curve],
+        }
+
+    def words(self, n_groups: int | None) -> list[tuple[str, str]]:
+        """Return the figures as names and values."""
+        answered = f"{percent(self.coverage)} of the rows"
+        if self.error is not None:
+            answered += f", {percent(self.error)} of them wrong"
+        if self.interval is not None:
+            answered += f", {interval_in_words(self.interval, n_groups, 2)}"
+        plain, probability, confidence = (f"{error:.4f}" for error in self.calibration_error)
+        curve = (f"{100 * share:.0f} %: {percent(error)}" for share, error in self.curve)
+        return [
+            ("answered", answered),
+            ("surest rows", f"error rate of the surest {', '.join(curve)}"),
+            (
+                "calibration",
+                f"expected error of probabilities {probability} (uncalibrated {plain}), of "
+                f"the confidence {confidence}",
+            ),
+        ]
+
+
+def decision_figures(
+    model: IntegerModel, X: ArrayLike, y: NDArray[Any], interval_of: Any
+) -> DecisionFigures | None:
+    """Judge the decisions of a model; None where it makes none.
+
+    `interval_of` takes which rows are answered, and which answers are wrong; it returns the
+    interval of the share of wrong answers.
+    """
+    decision = model.decision
+    if decision is None:
+        return None
+    scores = model.scores(X)
+    right = np.asarray(np.array(model.classes)[scores.argmax(axis=1)] == y)
+    answered = np.asarray(decision.decide(scores) >= 0)
+    floats = scores.astype(np.float64) * model.decision_scale
+    errors = (
+        shares.calibration_error(softmax(floats).max(axis=1), right),
+        shares.calibration_error(decision.probabilities(floats).max(axis=1), right),
+        shares.calibration_error((decision.confidence(scores) + 0.5) / 256, right),
+    )
+    interval = interval_of(answered, ~right[answered]) if answered.any() else None
+    curve = error_by_coverage(margins(scores)[1], right)
+    return DecisionFigures(answered, right, interval, errors, curve)
+
+
+def error_by_coverage(
+    margin: NDArray[np.uint32], right: NDArray[np.bool_]
+) -> list[tuple[float, float]]:
+    """Return pairs of coverage and error, where only the surest rows are answered.
+
+    >>> error_by_coverage(np.arange(10, dtype=np.uint32), np.arange(10) > 4)[-1]
+    (0.5, 0.0)
+    """
+    order = np.argsort(-margin.astype(np.int64), kind="stable")
+    errors = np.cumsum(~right[order])
+    points = (1.0, 0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5)
+    counts = [max(1, round(share * len(margin))) for share in points]
+    return [(share, float(errors[n - 1] / n)) for share, n in zip(points, counts, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
 class Baseline:
     """A simple model on the same rows."""
 
@@ -217,6 +311,16 @@ class Evaluation(ABC):
     @abstractmethod
     def figures(self) -> dict[str, float]:
         """Figures to compare with baselines."""
+
+    @abstractmethod
+    def words(self) -> list[tuple[str, str]]:
+        """Return the figures as names and values."""
+
+    @property
+    def source(self) -> str:
+        """How many rows and groups it is from."""
+        of = "" if self.n_groups is None else f" of {count(self.n_groups, 'group')}"
+        return f"{count(self.rows, 'row')}{of}"
 
     @property
     def too_few_groups(self) -> str:
@@ -322,6 +426,27 @@ class LabelEvaluation(Evaluation):
             "confusion": self.confusion.tolist(),
             **({} if self.decisions is None else {"decisions": self.decisions.to_dict()}),
         }
+
+    def words(self) -> list[tuple[str, str]]:
+        """Return the figures as names and values."""
+        interval = interval_in_words(self.interval, self.n_groups)
+        # Classes without rows have no recall.
+        absent = [label for label, n in zip(self.classes, self.counts, strict=True) if not n]
+        without = f" (no rows of {visible(listed(absent))})" if absent else ""
+        least = int(np.nanargmin(self.recall))
+        if self.n_groups and self.balanced_interval is not None:
+            without += f", {interval_in_words(self.balanced_interval, self.n_groups)}"
+        right = f"{self.confusion[least, least]} of {count(self.counts[least], 'row')} found"
+        return [
+            ("accuracy", f"{percent(self.accuracy)}, {interval} ({self.source})"),
+            (
+                "balanced",
+                f"{percent(self.balanced_accuracy)} mean recall of the classes"
+                f"{without}, macro F1 {self.macro_f1:.3f}",
+            ),
+            ("worst class", f"{self.classes[least]}, {right} ({percent(self.recall[least])})"),
+            *([] if self.decisions is None else self.decisions.words(self.n_groups)),
+        ]
 
     def to_record(self) -> dict[str, Any]:
         """Return all but the decisions as JSON types, for `of_record`."""
@@ -448,6 +573,16 @@ class ValueEvaluation(Evaluation):
     def figures(self) -> dict[str, float]:
         """RMSE, MAE and R2."""
         return {"rmse": self.rmse, "mae": self.mae, "r2": self.r2}
+
+    def words(self) -> list[tuple[str, str]]:
+        """Return the figures as names and values."""
+        interval, shares = interval_in_words(self.interval, self.n_groups, None), self.coverage
+        return [
+            ("RMSE", f"{self.rmse:.4g}, {interval} ({self.source})"),
+            ("MAE", f"{self.mae:.4g}"),
+            ("R2", f"{self.r2:.4f}"),
+            ("rows", ", ".join(f"{percent(shares[name])} at most {name}" for name in shares)),
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types; every command prints these keys."""

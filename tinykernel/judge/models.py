@@ -17,8 +17,7 @@ from tinykernel.base.text import count, listed
 from tinykernel.data.splits import digests
 from tinykernel.judge import figures
 from tinykernel.judge.baselines import FEW_ROWS, drawn_rows, label_baselines, value_baselines
-from tinykernel.judge.decisions import decision_figures
-from tinykernel.judge.figures import LabelEvaluation, accuracy_interval
+from tinykernel.judge.figures import LabelEvaluation, accuracy_interval, decision_figures
 from tinykernel.judge.ranges import outside
 from tinykernel.learn.confidence import FEWEST_GROUPS, kish_of_sizes
 from tinykernel.model.answers import Values

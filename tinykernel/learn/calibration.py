@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.base.checks import as_groups
 from tinykernel.base.errors import DataError, ModelError, OptionError, RowsError, ShapeError
 from tinykernel.base.frames import in_numbers
-from tinykernel.base.text import count
+from tinykernel.base.text import count, percent
 from tinykernel.learn import confidence as shares
 from tinykernel.learn.confidence import (
     Ranking,
@@ -22,6 +22,8 @@ from tinykernel.learn.novelty import Alarms, alarms, fit_novelty
 from tinykernel.model.answers import Decision, margins, softmax
 from tinykernel.model.counters import as_classifier
 from tinykernel.model.integer import IntegerModel
+
+_ADVICE = "; --max-error SHARE or --coverage SHARE refuses unsure ones"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,33 @@ class Calibration:
         """The promise in a sentence."""
         assert self.model.decision is not None
         return self.model.decision.statement
+
+    def words(self) -> list[tuple[str, str]]:
+        """Return the figures as names and values."""
+        assert self.model.decision is not None
+        rows, over, novel = count(self.rows, "row"), "", ""
+        if self.groups is not None:
+            rows += f" of {count(self.groups, 'group')}, which count as "
+            rows += f"{self.independent:.0f} independent rows"
+        if self.coverage_of_groups is not None:  # the guarantee for new groups
+            over = f"; on average over groups {percent(self.coverage_of_groups)}"
+        if self.alarms is not None:
+            novel = f"above {self.alarms.threshold}: {self.alarms.alarms} of these rows"
+        share, temperature = self.wrong / max(1, self.answered), self.model.decision.temperature
+        used = "a temperature, which is not used"
+        if temperature != 1:
+            used = f"the chosen temperature of {temperature:.3g}"
+        answered = f"{percent(self.coverage)}, of which {self.wrong} are wrong ({percent(share)})"
+        errors = f"{self.error_before:.4f}; {self.error_after:.4f}"
+        least = self.model.decision.least_margins
+        return [
+            ("rows", rows),
+            ("promise", self.statement),
+            ("answered", f"{answered}{over}"),
+            ("least margin", least if self.model.decision.rejects else f"{least}{_ADVICE}"),
+            ("novel", novel),
+            ("calibration", f"expected calibration error {errors} with {used}"),
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the model as JSON types."""

@@ -47,6 +47,13 @@ class Alarms:
             f"with {'about ' if self.approximate else ''}{100 * self.confidence:.4g} % confidence"
         )
 
+    def words(self, threshold: int) -> list[tuple[str, str]]:
+        """Return the guarantee as names and values, for a threshold of what the model says."""
+        return [
+            ("novel", f"above {threshold}: {self.alarms} of the rows that were held out"),
+            ("promise", self.statement.removeprefix("; ")),
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types."""
         return asdict(self)

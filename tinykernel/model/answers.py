@@ -159,6 +159,7 @@ class Values(Record):
 
 #: The label of "I do not know".
 UNKNOWN = -1
+_CLASSES_SHOWN = 12
 #: Entries of the table of confidences.
 CONFIDENCES = 64
 
@@ -255,6 +256,39 @@ class Decision(Record):
     def rejects(self) -> bool:
         """Whether it ever refuses an answer."""
         return bool(np.any(self.thresholds))
+
+    @property
+    def least_margins(self) -> str:
+        """Which margins an answer needs, in words."""
+        if not self.rejects:
+            return "none: every row is answered"
+        return listed(self.thresholds.tolist(), _CLASSES_SHOWN)
+
+    def words(self) -> list[tuple[str, str]]:
+        """Return thresholds, confidence and novelty as names and values."""
+        novel = "" if self.novelty_threshold is None else str(self.novelty_threshold)
+        if novel and self.n_prototypes:
+            prototypes = count(self.n_prototypes, "prototype")
+            novel += f", by the distance to {prototypes} and the margin"
+        confidence = f"{self.table[0]} to {self.table[-1]}"
+        return [
+            ("least margin", self.least_margins),
+            ("confidence", f"{confidence}, a step every {1 << self.shift} of the margin"),
+            ("novel above", novel),
+            ("promise", self.statement),
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as JSON types."""
+        return {
+            "thresholds": self.thresholds.tolist(),
+            "confidences": self.table.tolist(),
+            "confidence_shift": self.shift,
+            "temperature": self.temperature,
+            "statement": self.statement,
+            "novelty_threshold": self.novelty_threshold,
+            "prototypes": self.n_prototypes,
+        }
 
     def decide(self, scores: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the label of each row, -1 where the margin is below the threshold."""

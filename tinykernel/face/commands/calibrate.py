@@ -237,7 +237,6 @@ def _classes(
 ) -> _Done:
     """Fit the decision part of a classifier."""
     from tinykernel.data.splits import record_of
-    from tinykernel.judge.decisions import calibration_in_words
     from tinykernel.judge.drift import expected_counts
     from tinykernel.learn.calibration import calibrate
 
@@ -248,7 +247,7 @@ def _classes(
         "held_out": expected_counts(result.model, rows.X).to_dict(),
         "calibration_rows": {"rows": result.rows, **record_of(rows.X)},
     }
-    pairs = calibration_in_words(result)
+    pairs = result.words()
     return _Done(result.model, about, result.to_dict(), pairs, result.remarks)
 
 
@@ -271,7 +270,7 @@ def _one_class(
         model, rows.X, false_alarms, confidence=confidence, groups=groups
     )
     promise = promise_of(alarms)
-    pairs = alarms_in_words(alarms, alarms.threshold)
+    pairs = alarms.words(alarms.threshold)
     return _Done(new, {"calibration": promise}, promise, pairs)
 
 
@@ -337,7 +336,7 @@ def train_novelty(options: Mapping[str, Any]) -> None:
             ("data", f"{count(len(rows.X_train), 'row')} of {rows.source}"),
             ("model", f"{count(n_prototypes, 'prototype')} of {inputs}"),
             ("compared", areas_in_words(watch.areas_)),
-            *alarms_in_words(watch.alarms_, threshold),
+            *watch.alarms_.words(threshold),
         ]
         if sizes is not None:
             memory = f"{size(sizes.flash)} of flash, {size(sizes.ram)} of RAM ({sizes.source})"
@@ -424,11 +423,3 @@ def areas_in_words(areas: Mapping[str, float]) -> str:
     """Return how well what was compared told simulated anomalies from held-out windows."""
     every = ", ".join(f"{name} {100 * area:.1f} %" for name, area in areas.items())
     return every and f"area under the ROC curve of simulated anomalies: {every}"
-
-
-def alarms_in_words(alarms: Alarms, threshold: int) -> list[tuple[str, str]]:
-    """Return the threshold and its guarantee for `print_pairs`."""
-    return [
-        ("novel", f"above {threshold}: {alarms.alarms} of the rows that were held out"),
-        ("promise", alarms.statement.removeprefix("; ")),
-    ]

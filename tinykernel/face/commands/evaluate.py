@@ -16,7 +16,6 @@ from tinykernel.face import arguments as args
 from tinykernel.face import evaluation as judging
 from tinykernel.face.arguments import misuse
 from tinykernel.face.evaluation import (
-    evaluation_in_words,
     print_notes,
     print_verification,
     usage_in_words,
@@ -334,7 +333,7 @@ def verify_command(
         print_verification(results, f"{compared.part} of {compared.source}")
         print_notes(compared.notes)
         if evaluation is not None:
-            print_pairs(evaluation_in_words(evaluation))
+            print_pairs(evaluation.words())
         if seen:
             typer.echo(usage_in_words(seen))
     wrong = [

@@ -79,7 +79,6 @@ def inspect_command(
 def _facts(integer: IntegerModel) -> dict[str, Any]:
     """Return the ``inspect --json`` of a model."""
     from tinykernel.compile.enums import seen_shape
-    from tinykernel.judge.decisions import decision_facts
 
     return {
         "classes": list(integer.classes),
@@ -88,7 +87,7 @@ def _facts(integer: IntegerModel) -> dict[str, Any]:
         "readout": [part.KIND for part in integer.readout.parts],
         "fingerprint": integer.fingerprint(),
         **_structure(integer),
-        **decision_facts(integer),
+        **({} if integer.decision is None else {"decision": integer.decision.facts()}),
         **({} if integer.events is None else {"events": integer.events.facts()}),
     }
 
@@ -115,7 +114,6 @@ def _structure(integer: IntegerModel) -> dict[str, Any]:
 def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
     from tinykernel.compile.enums import consists_of, seen_shape
     from tinykernel.face.pages.page import plain
-    from tinykernel.judge.decisions import decision_in_words
 
     inputs, grid = f"{integer.n_inputs} of {integer.raw_dtype}", integer.input
     if not grid.is_table:
@@ -132,7 +130,7 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
         ("inputs", inputs),
         ("classes", classes if integer.classes else ""),
         *((name.replace("_", " "), plain(value)) for name, value in facts.items()),
-        *decision_in_words(integer.decision),
+        *([] if integer.decision is None else integer.decision.words()),
         *([] if integer.events is None else integer.events.in_words(integer.classes)),
         ("fingerprint", integer.fingerprint()[:16]),
     ]
