@@ -71,6 +71,7 @@ _PYTHON_MODULES = {"SCons": "scons", "serial": "pyserial", "PIL": "pillow"} | {
         ),
     )
     + ("polars", "pyarrow", "ruamel.yaml", "skops", "soundfile", "unicorn", "xgboost", "ziglang")
+    + ("cbor2", "pyedflib", "wfdb")
 }
 
 _FIND_TOOLS = {"require_tool", "require_platforms", "require_toolchain", "require_compiler"}
@@ -135,7 +136,8 @@ def require_tool(tool_missing: Callable[[str, str], None]) -> Callable[[str], An
 
     It returns the path of a program (a string), or the module for the Python packages
     ``unicorn``, ``ziglang``, ``platformio``, ``SCons``, ``kconfiglib``, ``ruamel.yaml``,
-    ``matplotlib``, ``pandas``, ``polars``, ``PIL``, ``pyarrow`` and ``soundfile``.
+    ``matplotlib``, ``pandas``, ``polars``, ``PIL``, ``pyarrow``, ``soundfile``, ``cbor2``,
+    ``pyedflib`` and ``wfdb``.
     With TINYKERNEL_REQUIRE_TOOLS=1, as in continuous integration, a missing tool fails the test.
     """
 

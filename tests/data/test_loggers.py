@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests import refusals
+from tinykernel import Classifier
 from tinykernel.base.errors import TinykernelError
 from tinykernel.data.reading import Reading
 from tinykernel.data.recordings import RecordingSource, windows
@@ -284,3 +285,19 @@ def test_a_table_of_pandas_with_two_unnamed_levels(tmp_path, require_tool):
     found = windows(tmp_path / "a.parquet", 10, 10)
     assert found.channels == ("ax",)
     np.testing.assert_array_equal(found.X.ravel(), np.arange(40) % 7)
+
+
+def test_a_class_without_a_signal_is_named(tmp_path):
+    """A class of all-zero sounds trained without a word."""
+    for label, loud in (("noise", 9), ("word", 0)):
+        X = np.random.default_rng(0).integers(-99, 99, 400) * loud
+        (tmp_path / f"{label}.csv").write_text("ax\n" + "".join(f"{x}\n" for x in X))
+    found = windows(tmp_path, 20, name="{label}")
+    assert any("windows of word hold one value" in note for note in found.notes)
+
+
+def test_unequal_windows_in_a_list_are_one_line():
+    """They ended in a traceback of NumPy."""
+    X = [np.ones((10, 2)), np.ones((8, 2))] * 5
+    model = Classifier(effort="quick")
+    assert "(8, 2), (10, 2)" in refusals.refused(TinykernelError, model.fit, X, [0, 1] * 5)

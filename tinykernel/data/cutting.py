@@ -274,6 +274,12 @@ def cut(
         clips = np.repeat(np.arange(len(parts)), n_windows)
         still = background_among(np.unique(joined["y"]).tolist(), reading.background)
         joined["y"], remarks = without_rest(joined["X"], joined["y"], clips, still, source)
+    if joined["y"] is not None:
+        moves = (joined["X"].max(axis=1) > joined["X"].min(axis=1)).any(axis=1)
+        lively = set(joined["y"][moves].tolist())
+        dull = sorted({str(label) for label in set(joined["y"].tolist()) - lively})
+        alike = f"all windows of {listed(dull)} hold one value: is the sensor connected?"
+        remarks = (*remarks, *([alike] if dull and lively else []))
     return Windows(
         **joined,
         remarks=remarks,

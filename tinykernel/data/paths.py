@@ -12,7 +12,9 @@ from tinykernel.base.errors import FileError
 SOUNDS = (".wav", ".flac", ".ogg", ".aiff", ".aif", ".w64", ".rf64")
 _PHOTOS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif")
 PICTURES = (*_PHOTOS, ".tif", ".tiff", ".ppm", ".pgm", ".jp2", ".avif")
-RECORDINGS = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS)
+#: Recordings of devices and archives, which are no tables.
+_OF_DEVICES = (".hea", ".edf", ".bdf", ".ts", ".cbor", ".json")
+RECORDINGS = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS, *_OF_DEVICES)
 
 
 def find_data(path: str | os.PathLike[str]) -> Path:
@@ -66,9 +68,10 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     folder = data_folder(path)
     if folder is None:
         suffix = Path(path).suffix.lower()
-        return "recordings" if suffix in SOUNDS else "pictures" if suffix in PICTURES else "rows"
+        are_recordings = suffix in (*SOUNDS, *_OF_DEVICES)
+        return "recordings" if are_recordings else "pictures" if suffix in PICTURES else "rows"
     names = [file.name.lower() for file in files_below(folder)]
     n_pictures, n_recordings = (
-        sum(name.endswith(suffixes) for name in names) for suffixes in (PICTURES, RECORDINGS)
+        sum(name.endswith(suffixes) for name in names) for suffixes in (PICTURES, RECORDINGS[:-1])
     )
     return "pictures" if n_pictures > n_recordings else "recordings"

@@ -50,6 +50,7 @@ class Reading:
     beside: Sequence[str] = ()
     background: Sequence[str] = ()
     labels_needed: bool = True
+    labels_said: bool = False  # by the name of the file
     classes: Sequence[str] = ()  # of a finished model: columns that hold one of them are labels
 
     def __post_init__(self) -> None:

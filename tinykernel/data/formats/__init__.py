@@ -1,0 +1,1 @@
+"""A reader for each format of recordings."""

@@ -1,0 +1,75 @@
+"""Signals of one recording that have rates or times of their own, on one clock."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.base.errors import DataError, ToolError
+from tinykernel.base.text import listed
+from tinykernel.data.labels import Span
+
+# A sensor that is slower than this share of the fastest one is left out.
+_SLOWEST = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Samples of one sensor, and when they were taken."""
+
+    X: NDArray[np.float64]  # (samples, columns)
+    columns: tuple[str, ...]
+    rate: float
+    times: NDArray[np.float64]  # seconds
+
+
+def joined(
+    path: Path, signals: Mapping[str, Sampled], rate: float | None = None
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64], float, dict[str, int]]:
+    """Return columns on the clock of the fastest signal, their times and rate, and notes.
+
+    Values between two samples are on a straight line. Only the time that all signals have is taken.
+    """
+    fastest = max(signal.rate for signal in signals.values())
+    slow = [name for name, signal in signals.items() if signal.rate < _SLOWEST * fastest]
+    taken = {name: signal for name, signal in signals.items() if name not in slow}
+    rate = rate or fastest
+    begin = max(float(signal.times[0]) for signal in taken.values())
+    end = min(float(signal.times[-1]) for signal in taken.values())
+    if end <= begin:
+        raise DataError(
+            f"{path}: {listed(list(taken))} have no time in common; remove the files of one"
+        )
+    times = begin + np.arange(int((end - begin) * rate + 1e-6) + 1) / rate
+    columns = dict[str, NDArray[Any]]()
+    for name, signal in taken.items():
+        for column, values in zip(signal.columns, signal.X.T, strict=True):
+            called = column if len(taken) == 1 else f"{name} {column}".strip()
+            columns[called] = np.interp(times, signal.times, values)
+    notes = {f"joined by time at {rate:.4g} Hz: {listed(list(taken), 8)}": 0}
+    notes |= {f"left out: {name} ({signals[name].rate:.3g} Hz)": 0 for name in slow}
+    return columns, times, rate, notes if len(signals) > 1 else {}
+
+
+def checked_spans(path: Path, spans: list[Span], n: int) -> tuple[Span, ...] | None:
+    """Return labelled spans in their order, None without any; refuse those past the end."""
+    spans = sorted(spans, key=lambda span: span.first)
+    for span in spans:
+        if span.first >= n or span.end > n + 1:
+            raise DataError(
+                f"{path}: the annotation {str(span.label)!r} is past the end, sample {span.end} of "
+                f"{n}; correct it"
+            )
+    if not spans:
+        return None
+    ends = [*(span.first for span in spans[1:]), n]
+    cut = [Span(s.first, min(s.end, end), s.label) for s, end in zip(spans, ends, strict=True)]
+    return tuple(span for span in cut if span.first < span.end) or None
+
+
+def needs(path: Path, package: str) -> ToolError:
+    """Return the error about a package that a format needs."""
+    return ToolError(f"{path}: needs {package}; install it (pip install 'tinykernel[formats]')")
