@@ -210,6 +210,14 @@ class RecordingSource:
             )
         return cut if self.taker is None else self._of_taker(cut, mixed is not None)
 
+    def tracks(self) -> tuple[list[Recording], tuple[str, ...]]:
+        """Return the recordings before they are cut, and notes on their files."""
+        tables, names, _ = self._files
+        labels = {each for table in tables for each in table.labels()}
+        still = background_among(labels, self.reading.background)
+        tables = [table.with_labels(still) for table in tables]
+        return _tracks(tables, names, self.reading), _remarks(tables)
+
     def _of_taker(self, cut: Windows, is_stream: bool) -> Windows:
         """Check the channels of windows, and turn labels into classes."""
         assert self.taker is not None

@@ -17,6 +17,7 @@ from tinykernel.face import output
 from tinykernel.face.arguments import flag
 from tinykernel.face.commands.boards import emulate_command, monitor_command, record_command
 from tinykernel.face.commands.calibrate import calibrate_command
+from tinykernel.face.commands.data import data_command
 from tinykernel.face.commands.demo import demo_command, try_command
 from tinykernel.face.commands.evaluate import drift_command, evaluate_command, verify_command
 from tinykernel.face.commands.export import export_command, flash_command
@@ -68,6 +69,10 @@ _COMMANDS: dict[Callable[..., None], tuple[str, str]] = {
     tune_command: (
         "tune digits.npz --budget 8KB --target cortex-m0plus -o best.tkm",
         "tune digits.npz --pick 4KB -o small.tkm",
+    ),
+    data_command: (
+        "data motion --window 2s --label activity",
+        "data motion --name '{label}_{person}_*' --html motion.html",
     ),
     verify_command: (
         "verify digits.tkm digits.npz --target host,cortex-m4",
