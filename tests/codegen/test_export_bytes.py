@@ -38,6 +38,7 @@ DIGESTS = {
     "dense, image, averaged": "0c14be5e858568b9",
     "separable, one block": "9a9d9d2f5affd38b",
     "separable, mixed twice, patches, flat, hidden layer": "12ba28567d5bfcfc",
+    "filters, groups, sums and curves": "0c15becc43469081",
     "table, calibrated: known": "f4e898565d552871",
     "signal, calibrated: novelty": "12d43871293b8cd8",
     "one class, table": "bd9a8a7eb44d99ca",

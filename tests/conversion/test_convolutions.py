@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 import tinykernel
 from tests.torch_modules import conv, linear, module, normalized, pool, sequential
 from tinykernel.base.errors import ConvertError
-from tinykernel.conversion.models import change_of, convert
+from tinykernel.conversion.models import convert
 from tinykernel.conversion.networks.torch import of_torch
 from tinykernel.conversion.networks.windows import rounded
 from tinykernel.pieces.separable.spec import Separable
@@ -87,27 +87,6 @@ def test_images_become_stages_and_c_agrees(name, target, require_platforms):
     assert NETWORKS[name][2] in [stage.KIND for stage in model.stages]
     assert tinykernel.verify(model, X[:12, 0], target=target).differences == 0
     assert np.array_equal(model.predict(X[:12]), model.predict(X[:12, 0]))
-
-
-def test_signals_become_dense_layers():
-    """Two layers of Conv1d; rows of the model have channels last."""
-    X = IMAGES[:, 0, ::2].astype(np.float32)  # 8 channels of 16 samples
-    layers = [conv(drawn(6, 8, 3), sides=1, stride=(2,)), RELU, conv(drawn(4, 6, 3), sides=1), RELU]
-    network = sequential(*layers, FLATTEN, linear(drawn(3, 20)))
-    model = convert(network, X, task="classes", max_change=0.02)
-    assert [stage.KIND for stage in model.stages] == ["levels", "dense", "dense", "scale"]
-    rows = X[:20].transpose(0, 2, 1).reshape(20, -1)
-    assert tinykernel.verify(model, rows).differences == 0
-    assert change_of(network, model, X).share <= 0.02
-
-
-@pytest.mark.parametrize("axes", [(1, 2), (1, 3)])
-def test_images_of_one_row_or_column_become_dense_layers(axes):
-    """No stage of images takes them; zeros are around."""
-    X = np.expand_dims(DIGITS[:300, 24:32], axes).astype(np.uint8)
-    modules = [conv(drawn(4, 1, 3, 3), padding=1), RELU, MEAN, FLATTEN, linear(drawn(3, 4))]
-    model = convert(sequential(*modules), X, task="values", max_change=0.1)
-    assert [stage.KIND for stage in model.stages] == ["levels", "dense", "scale"]
 
 
 def test_images_of_values_below_zero_have_a_border():
@@ -192,17 +171,6 @@ def test_rounded_weights_are_never_worse_than_the_nearest(seed, n, most):
 @pytest.mark.parametrize(
     ("modules", "message"),
     [
-        (
-            [
-                *CHAIN,
-                conv(drawn(9, 8, 5, 5)),
-                RELU,
-                pool("MaxPool", 2),
-                FLATTEN,
-                linear(drawn(3, 9)),
-            ],
-            r"module 4 \(Conv2d\), with module 6 \(MaxPool2d\) behind it, makes 1 x 1 x 9",
-        ),
         ([conv(drawn(4, 2, 3, 3))], r"module 0 \(Conv2d\) takes values of another shape"),
         (
             [conv(drawn(4, 1, 3, 3)), module("Hardtanh", min_val=-1, max_val=1)],
@@ -226,14 +194,3 @@ def test_what_no_stage_does_is_named_with_its_place(modules, message):
     """One line says which module it is."""
     with pytest.raises(ConvertError, match=message):
         convert(sequential(*modules), IMAGES[:50], task="classes")
-
-
-def test_a_pooled_signal_names_its_convolution():
-    """The commonest network of motion: BatchNorm1d was named, which is part of the Conv1d."""
-    norm = normalized(ONES, SOME, 0 * ONES, ONES)
-    layers = [conv(drawn(8, 3, 5), sides=1), norm, RELU, pool("MaxPool", 2, 1), FLATTEN]
-    network = sequential(*layers, linear(drawn(3, 8 * 62)))
-    X = np.random.default_rng(0).normal(size=(9, 3, 128)).astype(np.float32)
-    words = r"module 0 \(Conv1d\), with module 3 \(MaxPool1d\) behind it, .* strides in place of"
-    with pytest.raises(ConvertError, match=words):
-        convert(network, X, task="classes")

@@ -7,13 +7,14 @@ import numpy as np
 
 from tests.convolutions import convolution_model, dense_model
 from tests.frames import frame_model
-from tests.random_fronts import local_model, offset_model, random_signal_stage
+from tests.random_fronts import local_model, model_of, offset_model, random_signal_stage
 from tests.random_models import random_model, with_linear
 from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
 from tinykernel.model.answers import Events
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.beside.sample import random_beside
+from tinykernel.pieces.catalogue import samples_of
 
 
 def with_events(model: IntegerModel, shift: int = 1, pause: int = 1) -> IntegerModel:
@@ -154,6 +155,10 @@ FRAMES: dict[str, Callable[[], IntegerModel]] = {
     "grey bytes": lambda: frame_model(24, 9, 8),
     "convolutions": lambda: frame_model(3, 14, 15, layers=1),
 }
+FILTERS: dict[str, Callable[[], IntegerModel]] = {
+    name: lambda n=number: model_of(samples_of("filters", 1)[n], 2)
+    for number, name in enumerate(("groups, sums and curves", "signal", "table"))
+}
 ALL = (
     {f"linear, {name}": make for name, make in LINEAR.items()}
     | {f"signal, {name}": make for name, make in SIGNALS.items()}
@@ -163,4 +168,5 @@ ALL = (
     | {f"convolutions, {name}": make for name, make in CONVOLUTIONS.items()}
     | {f"dense, {name}": make for name, make in DENSE.items()}
     | {f"separable, {name}": make for name, make in SEPARABLE.items()}
+    | {f"filters, {name}": make for name, make in FILTERS.items()}
 )

@@ -8,6 +8,7 @@ more bits than the others.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError, DataError
 from tinykernel.conversion.networks.maps import maps_of
-from tinykernel.conversion.networks.windows import Affine, Shape, Signal, Step, lowered
+from tinykernel.conversion.networks.windows import Affine, Shape, Signal, Step, lowered, shapes_of
 from tinykernel.model.answers import LARGEST_SHIFT, Labels, Values, numbered_values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.dense.spec import Dense
@@ -130,9 +131,9 @@ def integer_network(
 ) -> IntegerModel:
     """Return the model of steps, with weights of so many bits."""
     grid = Grid.table(columns.raw_dtype, columns.n_inputs)
-    if shape[1] > 1:  # dense layers take no signals
-        grid = Grid.raw(columns.raw_dtype, *shape)
     rows, maps = columns.rows.astype(grid.dtype), maps_of(steps, shape, columns.rows, bits)
+    if shape[1] > 1:  # a signal is an image of one row
+        grid = Grid.raw(columns.raw_dtype, *shape)
     around = maps is not None and maps.around
     first, signal = levels_of(rows, grid, around, _at_most(steps, shape))
     stages: list[Stage] = [first]
@@ -150,10 +151,7 @@ def integer_network(
 
 def _at_most(steps: list[Step], shape: Shape) -> int:
     """Return how many rows to look at, so that the largest image of all takes 256 MB."""
-    sizes = [shape]
-    for step in steps:
-        sizes.append(step.gives(sizes[-1]))
-    return max(1, _VALUES // max(rows * columns * channels for rows, columns, channels in sizes))
+    return max(1, _VALUES // max(map(prod, shapes_of(steps, shape))))
 
 
 def _read_out(

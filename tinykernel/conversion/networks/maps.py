@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.conversion.networks.filters import filtered, filters, needs_filters
 from tinykernel.conversion.networks.separable import Block, separable, three
-from tinykernel.conversion.networks.windows import Shape, Signal, Step, Window
+from tinykernel.conversion.networks.windows import Shape, Signal, Step, Window, shapes_of
 from tinykernel.pieces.convolutions.spec import Convolutions
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.layers import MIXED, POINT, SINGLE
@@ -35,18 +35,30 @@ class Maps:
 def maps_of(steps: list[Step], shape: Shape, rows: NDArray[np.generic], bits: int) -> Maps | None:
     """Return the first steps as a stage; None if there is none.
 
-    Of both stages that which does more of them, and *convolutions* if both do as much.
+    Of *separable* and *convolutions* that which does more of them, and *convolutions* if both do as
+    much; *filters* if something is left that needs it.
     """
-    if min(shape[:2]) < 2:  # the stages take images
-        return None
+    maps = _of_images(steps, shape, rows, bits) if min(shape[:2]) > 1 else None
+    rest, end = (maps.rest, maps.gives) if maps else (steps, shape)
+    is_column = shape[0] > shape[1] == 1  # whose values are a table with levels of their own
+    if is_column or not any(map(needs_filters, rest[:-1], shapes_of(rest, end))):
+        return maps
+    used, rest = filtered(steps, shape)
+    gives = shapes_of(used, shape)[-1]
+    around = any(step.window.around[i] for step in used[:1] for i in range(4))
+    return Maps(partial(filters, used, shape, bits), rest, gives, around)
+
+
+def _of_images(
+    steps: list[Step], shape: Shape, rows: NDArray[np.generic], bits: int
+) -> Maps | None:
+    """Return the first steps as *separable* or *convolutions*; None if neither takes one."""
     is_positive, used = bool(np.min(rows) >= 0), list[Step]()
     maps = _separable_of(steps, shape, is_positive)
     if shape[2] == 1:
         used = chained(steps, is_positive)
     if used and (maps is None or len(steps) - len(used) <= len(maps.rest)):
-        gives = shape
-        for step in used:
-            gives = step.gives(gives)
+        gives = shapes_of(used, shape)[-1]
         stage = partial(chains, used, shape, bits)
         return Maps(stage, steps[len(used) :], gives, any(used[0].window.around))
     return maps
@@ -107,13 +119,11 @@ def _copy(
 
 def _averaged(block: Block, step: Step) -> bool:
     """Whether a step is means of patches, which the layer before it then makes."""
-    (kind, last), window = block[-1], step.window
-    depthwise, size = window.depthwise, window.size
-    if depthwise is None or window.steps != size or max(size) > MOST_AVERAGED or size == (1, 1):
+    kind, last = block[-1]
+    size = step.patch
+    if size is None or max(size) > MOST_AVERAGED or last.pools or kind != MIXED:
         return False
-    is_mean = np.allclose(depthwise, 1 / prod(size), rtol=1e-9) and not np.any(window.bias)
-    is_free = not (step.pools or last.pools or any(window.around)) and kind == MIXED
-    if not is_mean or not is_free or (step.bends and not last.bends):
+    if step.bends and not last.bends:
         return False
     block[-1] = kind, replace(last, pool=size, averages=True)
     return True

@@ -39,6 +39,7 @@ _READ: dict[str, tuple[str, ...]] = {
     "ArgMax": ("axis", "select_last_index"),
     "Flatten": ("axis",),
     "Squeeze": ("axes",),
+    "Unsqueeze": ("axes",),
     "Reshape": ("allowzero",),
     "Clip": ("min", "max"),
     "Cast": ("to",),
@@ -46,7 +47,7 @@ _READ: dict[str, tuple[str, ...]] = {
 }
 #: Attributes that have to be as usual.
 _FIXED = {"auto_pad": (b"NOTSET", b"VALID"), "ceil_mode": (0,), "dilations": (1,), "transA": (0,)}
-_FIXED |= {"training_mode": (0,), "spatial": (1,), "select_last_index": (0,), "allowzero": (0,)}
+_FIXED |= {"training_mode": (0,), "spatial": (1,), "select_last_index": (0,)}
 _FIXED |= {"noop_with_empty_axes": (0,)}
 
 
@@ -275,10 +276,28 @@ def _add_other(
     if kind in ("Softmax", "LogSoftmax", "ArgMax"):
         usual = 0 if kind == "ArgMax" else 1 if reading.version < 13 else -1
         _check_axis(network, options.get("axis", usual), place)
+    if kind in ("Squeeze", "Unsqueeze") and _moves_signal(network, node):
+        return
     is_flat = kind in ("Flatten", "Squeeze", "Reshape")
     if is_flat and not _is_flattening(network, node):
         raise node.refuse("is supported to rows of a table only")
     network.add(place, "Flatten" if is_flat else kind)
+
+
+def _axes(node: _Node) -> list[int] | None:
+    """Return the axes of a node, of its constant or its option."""
+    axes = node.options.get("axes", node.constants[0].ravel().tolist() if node.constants else None)
+    return None if axes is None else [int(axis) for axis in axes]
+
+
+def _moves_signal(network: FloatNetwork, node: _Node) -> bool:
+    """Whether a signal becomes an image of one row, or such an image a signal again."""
+    before, after = (3, 4) if node.kind == "Unsqueeze" else (4, 3)
+    axes = [axis % 4 for axis in _axes(node) or ()]
+    if network.rank != before or axes != [2] or network.n_rows != 1:
+        return False
+    network.rank = after
+    return True
 
 
 def _number(value: Any, usual: float, node: _Node) -> float:
@@ -296,8 +315,10 @@ def _is_flattening(network: FloatNetwork, node: _Node) -> bool:
         return bool(-rank < axis < rank and axis % rank == 1)
     if node.kind == "Reshape":
         shape = node.constants[0].ravel().tolist() if node.constants else [0, -1]
+        if options.get("allowzero") and 0 in shape:
+            return False
         return len(shape) == 2 and (shape[1] == network.n_values or shape in ([0, -1], [1, -1]))
-    axes = options.get("axes", node.constants[0].ravel().tolist() if node.constants else None)
+    axes = _axes(node)
     if axes is None:  # all of one value
         return network.is_table and network.n_values > 1
     return network.is_table and sorted(axis % rank for axis in axes) == list(range(2, rank))
@@ -310,7 +331,7 @@ def _add_map(network: FloatNetwork, node: _Node) -> None:
     if not node.is_first:
         raise node.refuse()
     if kind == "ReduceMean":
-        axes = options.get("axes", constants[0].astype(int).tolist() if constants else [])
+        axes = _axes(node) or []
         if network.is_table or sorted(axis % rank for axis in axes) != list(range(2, rank)):
             raise node.refuse(f"is not supported with axes={axes}, only of all positions")
     size = list(constants[0].shape[2:]) if kind == "Conv" else options.get("kernel_shape")

@@ -92,7 +92,10 @@ def _layer(
     low = np.zeros(n) if step.bends else sums.min(axis=(0, 1, 2))
     x = step.after(sums)
     top, goal = np.maximum((x - low).max(axis=(0, 1, 2)), 1e-30), (x - low).mean(axis=(1, 2))
-    weights, unit, bias = _rounded_sums(kind, step.window, sums - low, before, border, top / _TOP)
+    most = 127 if kind == MIXED else 7
+    weights, unit, bias = rounded_sums(
+        kind, step.window, sums - low, before, border, top / _TOP, most
+    )
     error, parts = np.full(n, np.inf), np.zeros((3, n), np.int32)
     form = {MIXED: (n, 3, 3, -1), SINGLE: (n, 3, 3), POINT: (n, -1)}[kind]
     around = step.window.around[0], step.window.around[0]
@@ -120,13 +123,14 @@ def _layer(
     return layer_of(parts), Signal(x, levels, unit * 2.0 ** parts[2] / parts[1], low)
 
 
-def _rounded_sums(
+def rounded_sums(
     kind: str,
     window: Window,
     sums: NDArray[np.float64],
     before: Signal,
     border: int,
     level: NDArray[np.float64],
+    most: int,
 ) -> tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.float64]]:
     """Return whole weights by channel, what one is worth, and offsets in these units."""
     patches = window.patches(before.levels, border)
@@ -135,15 +139,14 @@ def _rounded_sums(
     chosen = np.unravel_index(places, patches.shape[:3])
     read, sums = patches[chosen].astype(np.float64), sums[chosen]
     kernel, n = window.kernel * before.step, len(window.bias)
-    most = 127 if kind == MIXED else 7
     if kind != SINGLE:
         flat = kernel.reshape(n, -1), sums, read.reshape(len(read), -1)
         return _rounded(*flat, level, most)
     parts = (
         _rounded(
-            kernel[c : c + 1, ..., c].reshape(1, 9),
+            kernel[c : c + 1, ..., c].reshape(1, -1),
             sums[:, [c]],
-            read[..., c].reshape(-1, 9),
+            read[..., c].reshape(len(read), -1),
             level[[c]],
             most,
         )

@@ -57,7 +57,8 @@ class FloatNetwork:
             if X is None:
                 raise lacking_rows("network")
             self.sizes = self._sizes_of(np.shape(X)[1:])
-            rows, columns = [*self.sizes[1:], 1, 1][:2]
+            # A signal is an image of one row.
+            rows, columns = [1, 1, *self.sizes[1:]][-2:]
             self.shape = self._now = rows, columns, self.sizes[0]
             self.n_features_in_ = prod(self.sizes)
             self.rank = len(self.sizes) + 1
@@ -141,6 +142,11 @@ class FloatNetwork:
     def n_values(self) -> int:
         """Number of values of a row after the layers so far."""
         return prod(self._now)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows after the layers so far; 1 of signals."""
+        return self._now[0]
 
     @property
     def is_table(self) -> bool:
@@ -228,9 +234,9 @@ class FloatNetwork:
         around: Sequence[int],
         groups: int,
     ) -> None:
-        """Add a convolution of images or signals, channels first; signals are of one column."""
+        """Add a convolution of images or signals, channels first; signals are of one row."""
         if len(steps) == 1:
-            kernel, steps, around = kernel[..., None], (*steps, 1), (around[0], 0, around[1], 0)
+            kernel, steps, around = kernel[:, :, None], (1, *steps), (0, around[0], 0, around[1])
         n, of_group = kernel.shape[:2]
         is_whole = of_group * groups == self._now[2] and n and n % groups == 0
         if kernel.ndim != 4 or not is_whole or np.size(bias) not in (1, n):
@@ -249,7 +255,7 @@ class FloatNetwork:
         """Add means or largest values of patches side by side; of None, of all positions."""
         self._go_on(place)
         rows, columns, n = self._now
-        high, wide = (rows, columns) if size is None else [*size, 1][:2]
+        high, wide = (rows, columns) if size is None else [1, *size][-2:]
         if not (1 <= high <= rows and 1 <= wide <= columns) or (
             self._is_flat and not self.is_table
         ):

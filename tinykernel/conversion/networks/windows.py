@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -15,6 +16,15 @@ from tinykernel.pieces.grid import LARGEST
 Shape = tuple[int, int, int]
 _MOST_UNITS = 1024  # of a hidden layer
 _MOST_PRODUCTS = 1 << 26
+
+
+#: Functions between layers that have a table, by their names in ONNX.
+CURVES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    "Tanh": np.tanh,
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "Elu": lambda x: np.where(x < 0, np.expm1(np.minimum(x, 0)), x),
+    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+}
 
 
 @dataclass(frozen=True)
@@ -125,12 +135,14 @@ class Window:
 
 @dataclass(frozen=True)
 class Step:
-    """Sums, then ``min(max(x, 0), top)`` if it bends, then one value of each patch."""
+    """Sums, then ``min(max(x, 0), top)`` if it bends, or a curve; then one value of each patch."""
 
     place: str  # in the network, for errors
     window: Window
     bends: bool = False
     top: float = np.inf
+    curve: str = ""  # the name of a function in `CURVES`, in the place of that
+    slope: float = 0.0  # of a leaky one below 0
     pool: tuple[int, int] = (1, 1)  # rows and columns of patches side by side
     averages: bool = False  # whether their means follow, not the largest values
     pooled_by: str = ""  # the place of what does that
@@ -152,15 +164,43 @@ class Step:
         """Compute it for images."""
         return self.after(self.window.of(x))
 
+    @property
+    def patch(self) -> tuple[int, int] | None:
+        """Rows and columns of patches side by side, if it makes nothing but their means."""
+        depthwise, size = self.window.depthwise, self.window.size
+        if depthwise is None or self.window.steps != size or size == (1, 1) or self.pools:
+            return None
+        is_mean = np.allclose(depthwise, 1 / prod(size), rtol=1e-9) and not np.any(self.window.bias)
+        return size if is_mean and not any(self.window.around) and not self.curve else None
+
     def after(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute what follows the sums."""
-        x = np.clip(x, 0, self.top) if self.bends else x
+        return self.pooled(self.bent(x))
+
+    def bent(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute what follows the sums before the patches."""
+        if self.curve == "LeakyRelu":
+            return np.where(x < 0, self.slope * x, x)
+        if self.curve:
+            return CURVES[self.curve](x)
+        return np.clip(x, 0, self.top) if self.bends else x
+
+    def pooled(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute one value of each patch."""
         if not self.pools:
             return x
         (n, rows, columns, channels), (high, wide) = x.shape, self.pool
         x = x[:, : rows // high * high, : columns // wide * wide]
         x = x.reshape(n, rows // high, high, columns // wide, wide, channels)
         return np.asarray(x.mean(axis=(2, 4)) if self.averages else x.max(axis=(2, 4)))
+
+
+def shapes_of(steps: list[Step], shape: Shape) -> list[Shape]:
+    """Return the shape before the first step, and those behind all."""
+    shapes = [shape]
+    for step in steps:
+        shapes.append(step.gives(shapes[-1]))
+    return shapes
 
 
 def lowered(steps: list[Step], shape: Shape) -> list[Affine]:
@@ -170,7 +210,12 @@ def lowered(steps: list[Step], shape: Shape) -> list[Affine]:
     for step in steps:
         before, shape = shape, step.gives(shape)
         n = prod(shape)
-        if step.pools or (step.bends and n > _MOST_UNITS) or n * prod(before) > _MOST_PRODUCTS:
+        if (
+            step.pools
+            or step.curve
+            or (step.bends and n > _MOST_UNITS)
+            or n * prod(before) > _MOST_PRODUCTS
+        ):
             sizes = " of ".join(" x ".join(map(str, size)) for size in (shape, before))
             pooled = f", with {step.pooled_by} behind it," if step.pools else ""
             hint = "; use strides in place of pooling" if step.pools and before[1] == 1 else ""

@@ -1,0 +1,129 @@
+"""Networks that become the stage *filters*: signals, and images of other kernels."""
+
+import itertools
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import tinykernel
+from tests.refusals import refused
+from tests.torch_modules import conv, linear, module, normalized, pool, sequential
+from tinykernel.base.errors import FormatError
+from tinykernel.conversion.models import change_of, convert
+from tinykernel.conversion.networks.torch import of_torch
+
+_RNG = np.random.default_rng(0)
+Y = _RNG.integers(0, 4, 500)
+_TIME = np.arange(96) * (0.2 + 0.8 * Y[:, None, None] + 0.02 * _RNG.normal(size=(500, 1, 1)))
+_WAVE = np.sin(_TIME + _RNG.uniform(0, 6, (500, 3, 1)))
+X = (_WAVE + 0.1 * _RNG.normal(size=(500, 3, 96)) + [[0], [0.2], [1]]).astype(np.float32)
+RELU, FLATTEN = module("ReLU"), module("Flatten")
+MEAN = module("AdaptiveAvgPool1d", output_size=1)
+
+
+def drawn(*shape):
+    """Return weights of a convolution or a layer."""
+    rng = np.random.default_rng(shape)
+    return rng.normal(size=shape) / np.sqrt(np.prod(shape[1:]))
+
+
+def motion(*head):
+    """Return the modules of the usual network of motion, with these in front of its last layer."""
+    ones, some = np.ones(8), np.linspace(-0.2, 0.3, 8)
+    first = [conv(drawn(8, 3, 5), some, sides=1, padding=(2,)), normalized(ones, some, some, ones)]
+    second = conv(drawn(16, 8, 5), np.linspace(-0.3, 0.3, 16), sides=1)
+    return [*first, RELU, pool("MaxPool", 2, 1), second, RELU, *head, FLATTEN]
+
+
+#: Modules before the last layer, and the values that they make.
+NETWORKS = {
+    "mean": (motion(MEAN), 16),
+    "flat": (motion(pool("MaxPool", 4, 1)), 176),
+    "hidden": ([*motion(pool("AvgPool", 4, 1)), linear(drawn(30, 176)), RELU], 30),
+    "strides": ([conv(drawn(12, 3, 8), sides=1, stride=(3,)), RELU, MEAN, FLATTEN], 12),
+}
+
+
+@cache
+def completed(name):
+    """Return a network whose last layer is fitted to the labels."""
+    modules, n = NETWORKS[name]
+    values = of_torch(sequential(*modules, linear(np.eye(n)))).ready(X, "values").predict(X)
+    model = LogisticRegression(C=0.1, max_iter=500).fit(values / values.std(), Y)
+    return sequential(*modules, linear(model.coef_ / values.std(), model.intercept_))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [*itertools.product(NETWORKS, ["host"]), ("mean", "cortex-m4"), ("hidden", "cortex-m4")],
+)
+def test_signals_become_filters_and_c_agrees(name, target, require_platforms):
+    """The network of motion keeps its accuracy within 0.5 points, and C computes the same."""
+    require_platforms(target)
+    model = convert(completed(name), X[:250], task="classes", max_change=1.0)
+    hidden = ["dense"] * (name == "hidden")
+    assert [stage.KIND for stage in model.stages] == ["levels", "filters", *hidden, "scale"]
+    expected = of_torch(completed(name)).ready(X, "classes").predict(X)
+    assert np.mean(expected == Y) > 0.75
+    assert abs(np.mean(model.predict(X) == Y) - np.mean(expected == Y)) <= 0.005
+    assert change_of(completed(name), model, X).share <= 0.02
+    assert tinykernel.verify(model, X[:9], target=target).differences == 0
+
+
+def test_onnx_as_torch_exports_it(tmp_path, require_tool):
+    """Means of signals as means of images of one row, a Reshape that allows 0, weights beside."""
+    onnx = require_tool("onnx")
+    node, network = onnx.helper.make_node, completed("mean")
+    first, norm, second, last = network[0], network[1], network[4], network[-1]
+    arrays = {"k": first.weight, "b": first.bias, "l": second.weight, "c": second.bias}
+    arrays |= {"s": norm.weight, "o": norm.bias, "m": norm.running_mean, "v": norm.running_var}
+    arrays |= {"w": last.weight, "d": last.bias, "two": np.array([2]), "ends": np.array([-2, -1])}
+    arrays |= {"flat": np.array([-1, 16])}
+    nodes = [
+        node("Conv", ["x", "k", "b"], ["1"], pads=[2, 2], auto_pad="NOTSET"),
+        node("BatchNormalization", ["1", "s", "o", "m", "v"], ["2"], epsilon=0.0),
+        node("Relu", ["2"], ["3"]),
+        node("MaxPool", ["3"], ["4"], kernel_shape=[2], strides=[2]),
+        node("Conv", ["4", "l", "c"], ["5"]),
+        node("Relu", ["5"], ["6"]),
+        node("Unsqueeze", ["6", "two"], ["7"]),
+        node("ReduceMean", ["7", "ends"], ["8"], keepdims=1),
+        node("Squeeze", ["8", "two"], ["9"]),
+        node("Reshape", ["9", "flat"], ["10"], allowzero=1),
+        node("Gemm", ["10", "w", "d"], ["y"], transB=1),
+    ]
+    tensors = [
+        onnx.numpy_helper.from_array(a if a.dtype.kind == "i" else a.astype(np.float32), name)
+        for name, a in arrays.items()
+    ]
+    value = onnx.helper.make_tensor_value_info
+    ends = value("x", 1, ["n", 3, 96]), value("y", 1, ["n", 4])
+    graph = onnx.helper.make_graph(nodes, "net", [ends[0]], [ends[1]], tensors)
+    versions = [onnx.helper.make_opsetid("", 18)]
+    file = tmp_path / "net.onnx"
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=versions, ir_version=8),
+        file,
+        save_as_external_data=True,
+        location="net.onnx.data",
+        size_threshold=0,
+    )
+    model = convert(file, X[:200], task="classes")
+    labels = of_torch(network).ready(X, "classes").predict(X)
+    assert [stage.KIND for stage in model.stages] == ["levels", "filters", "scale"]
+    assert np.mean(model.predict(X) != labels) <= 0.01
+    (tmp_path / "net.onnx.data").unlink()
+    refused(FormatError, convert, file, X, task="classes", match="net.onnx.data")
+
+
+@pytest.mark.parametrize(("axes", "kind"), [((1, 2), "filters"), ((1, 3), "dense")])
+def test_images_of_one_row_or_column_are_converted(axes, kind):
+    """Zeros are around."""
+    image = np.expand_dims(np.rint(9 * np.abs(X[:300, 0, :8])), axes).astype(np.uint8)
+    mean = module("AdaptiveAvgPool2d", output_size=1)
+    modules = [conv(drawn(4, 1, 3, 3), padding=1), RELU, mean, FLATTEN, linear(drawn(3, 4))]
+    model = convert(sequential(*modules), image, task="values", max_change=0.1)
+    assert [stage.KIND for stage in model.stages] == ["levels", kind, "scale"]

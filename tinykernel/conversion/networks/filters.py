@@ -1,0 +1,171 @@
+"""Layers of images, signals and tables in floats as the stage *filters*."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.conversion.networks.separable import rounded_sums
+from tinykernel.conversion.networks.windows import Shape, Signal, Step
+from tinykernel.pieces.filters.spec import LARGEST_SUM, UNIT, Filters, Form
+from tinykernel.pieces.layers import MIXED, SINGLE
+from tinykernel.pieces.piece import Stage
+
+_TOP = 255
+_LIMIT = (1 << UNIT) - 1
+
+
+def needs_filters(step: Step, shape: Shape) -> bool:
+    """Whether a step of values of a shape is more than sums of all values."""
+    return step.window.size != shape[:2] or step.pools or bool(step.curve)
+
+
+def filtered(steps: list[Step], shape: Shape) -> tuple[list[Step], list[Step]]:
+    """Return the first steps that the stage takes, with means in them, and the others."""
+    used, end = 0, shape
+    for number, step in enumerate(steps[:-1]):
+        if needs_filters(step, end) or step.patch:
+            used = number + 1
+        end = step.gives(end)
+    joined = list[Step]()
+    for step in steps[:used]:
+        patch = step.patch
+        last = joined[-1] if joined else None
+        if patch is None or last is None or last.pools or (step.bends and not last.bends):
+            joined.append(step)
+        else:
+            joined[-1] = replace(last, pool=patch, averages=True, pooled_by=step.place)
+    return joined, steps[used:]
+
+
+@dataclass
+class _Layers:
+    """The layers of the stage so far, and the values behind each on the known rows."""
+
+    shape: Shape
+    border: int
+    signals: list[Signal]
+    borders: list[int]
+    forms: list[Form] = field(default_factory=list)
+    curves: list[NDArray[np.uint8]] = field(default_factory=list)
+    weights: list[NDArray[np.int8]] = field(default_factory=list)
+    units: list[NDArray[np.int64]] = field(default_factory=list)  # bias, multiplier, shift
+
+    @property
+    def stage(self) -> Filters:
+        """The stage."""
+        biases, multipliers, shifts = np.concatenate(self.units, axis=1)
+        curves = np.stack(self.curves) if self.curves else None
+        weights = np.concatenate([each.ravel() for each in self.weights])
+        parts = weights, biases, multipliers, shifts
+        return Filters(*self.shape, self.border, np.array(self.forms), *parts, None, curves)
+
+    def levels(self) -> NDArray[np.uint8]:
+        """Return what the last layer gives."""
+        maps = [signal.levels for signal in self.signals]
+        return self.stage.layer(len(self.forms) - 1, maps)
+
+
+def filters(
+    steps: list[Step], shape: Shape, bits: int, signal: Signal, border: int
+) -> tuple[Stage, Signal]:
+    """Return the stage of steps, and the values that it gives."""
+    layers = _Layers(shape, border, [signal.images(shape)], [border])
+    for step in steps:
+        _add(layers, step, 2 ** (bits - 1) - 1)
+    return layers.stage, layers.signals[-1].flat()
+
+
+def _add(layers: _Layers, step: Step, most: int) -> None:
+    """Add a layer: rounded weights, then multipliers by which the largest values are 255."""
+    before, border, number = layers.signals[-1], layers.borders[-1], len(layers.forms)
+    sums = step.window.of(before.x)
+    x, n = step.bent(sums), sums.shape[-1]
+    zero, level = _scaled(sums if step.curve else x, step.curve)
+    kind = SINGLE if step.window.depthwise is not None and n > 1 else MIXED
+    weights, unit, bias = rounded_sums(
+        kind, step.window, sums + zero * level, before, border, level, most
+    )
+    parts, gain = _units(bias, unit / level)
+    level = unit / gain
+    above, left, below, behind = step.window.around
+    layers.weights.append(weights)
+    layers.units.append(parts)
+    groups = n if kind == SINGLE else 1
+    sides = *step.window.size, *step.window.steps, above, left, below, behind
+    form = Form(number, 0, n, groups, *sides, 1, 1, 0, 0, zero, 0, _TOP)
+    if step.curve:
+        curve, zero, level = _curve(step, zero, level)
+        layers.curves.append(curve)
+        form = form._replace(curve=len(layers.curves), border=zero)
+    layers.forms.append(form)
+    if step.pools:
+        form = form._replace(tall=step.pool[0], broad=step.pool[1])
+        if step.averages:
+            zero, level = _means(layers, step.pooled(x), form, zero, level)
+            form = form._replace(averages=1, border=zero)
+        layers.forms[-1] = form
+    after = Signal(step.pooled(x), layers.levels(), level, -zero * level)
+    layers.signals.append(after)
+    layers.borders.append(zero)
+
+
+def _scaled(x: NDArray[np.float64], curve: str = "") -> tuple[int, NDArray[np.float64]]:
+    """Return the level of 0, the same of all channels, and what a level is worth of each.
+
+    Of functions that are no lines a level is worth as much in all channels.
+    """
+    low, high = x.min(axis=(0, 1, 2)), x.max(axis=(0, 1, 2))
+    if curve not in ("", "LeakyRelu"):
+        reach = 4.0 if curve == "Tanh" else 8.0
+        low = np.full(low.shape, max(low.min(), -reach))
+        high = np.full(low.shape, min(high.max(), reach))
+    low, high = np.minimum(low, 0), np.maximum(np.maximum(high, 0), 1e-30)
+    zero = int(np.clip(np.ceil(_TOP * (-low / (high - low)).max()), 0, _TOP - 1))
+    level = np.maximum(high / (_TOP - zero), -low / max(zero, 1e-9))
+    return zero, level
+
+
+def _curve(
+    step: Step, zero: int, level: NDArray[np.float64]
+) -> tuple[NDArray[np.uint8], int, NDArray[np.float64]]:
+    """Return the table of a function of levels, the level of 0 behind it, and their worth."""
+    units = np.arange(_TOP + 1.0) - zero
+    # A line from 0 on to both sides is the same in units of each channel.
+    one = 1.0 if step.curve == "LeakyRelu" else float(level[0])
+    values = step.bent(units * one)
+    low, high = min(values.min(), 0.0), max(values.max(), 0.0)
+    after = int(np.ceil(_TOP * -low / (high - low)))
+    worth = max(high / max(_TOP - after, 1e-9), -low / max(after, 1e-9))
+    table = np.clip(np.rint(values / worth) + after, 0, _TOP).astype(np.uint8)
+    return table, after, level * (worth / one)
+
+
+def _units(
+    bias: NDArray[np.float64], gain: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return biases that round to the nearest, multipliers and shifts; and the gains they make."""
+    gain = np.clip(gain, 2.0**-UNIT, _LIMIT / 2**UNIT)
+    shifts = np.clip(np.floor(np.log2(_LIMIT / gain)), UNIT, 2 * UNIT)
+    multipliers = np.clip(np.rint(gain * 2.0**shifts), 1, _LIMIT)
+    gain = multipliers / 2.0**shifts
+    biases = np.clip(np.rint(bias + 0.5 / gain), -LARGEST_SUM // 2, LARGEST_SUM // 2)
+    return np.stack([biases, multipliers, shifts]).astype(np.int64), gain
+
+
+def _means(
+    layers: _Layers, means: NDArray[np.float64], form: Form, zero: int, level: NDArray[np.float64]
+) -> tuple[int, NDArray[np.float64]]:
+    """Add the units of means of patches; return the level of 0 and what a level is worth."""
+    size, values = form.tall * form.broad, layers.levels().astype(np.float64)
+    n, rows, columns, channels = values.shape
+    rows, columns = rows // form.tall, columns // form.broad
+    cut = values[:, : rows * form.tall, : columns * form.broad]
+    sums = cut.reshape(n, rows, form.tall, columns, form.broad, channels).sum(axis=(2, 4))
+    after, worth = _scaled(means)
+    bias = (means + after * worth).mean(axis=(0, 1, 2)) * size / level - sums.mean(axis=(0, 1, 2))
+    parts, gain = _units(bias, level / size / worth)
+    layers.units.append(parts)
+    return after, level / size / gain
