@@ -166,7 +166,7 @@ def test_wheel_works_in_empty_environment(wheel, tmp_path) -> None:
     python, packages = empty_environment(tmp_path / "venv")
     pip = [sys.executable, "-m", "pip", "--python", python]
     run([*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], tmp_path)
-    (installed,) = packages.glob("tinykernel-*.dist-info")
+    (installed,) = packages.glob("tinykernel_mcu-*.dist-info")
     link_requirements(Distribution.at(installed), packages, set())
     if find_toolchain("host").kind == "zig":
         # No other compiler is there; this is that of the extra "boards".

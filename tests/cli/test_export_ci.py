@@ -20,7 +20,7 @@ def steps(project: Path, yaml: Any) -> list[str]:
     actions = [step["uses"].partition("@")[0] for step in found if "uses" in step]
     assert actions == ["actions/checkout", "actions/setup-python"]
     commands = [step["run"] for step in found if "run" in step]
-    assert commands[0] == f'python -m pip install "tinykernel[boards]=={__version__}"'
+    assert commands[0] == f'python -m pip install "tinykernel-mcu[boards]=={__version__}"'
     return commands[1:]
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+#: The name in an index of packages, where another project is called tinykernel.
+DISTRIBUTION = "tinykernel-mcu"
 #: The file that marks a folder as an export.
 MANIFEST = "manifest.json"
 _EXPORT = "tinykernel-export"
@@ -248,7 +250,7 @@ def checkout() -> Path | None:
         project = (root / "pyproject.toml").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-    return root if 'name = "tinykernel"' in project.splitlines() else None
+    return root if f'name = "{DISTRIBUTION}"' in project.splitlines() else None
 
 
 def source_folder(name: str) -> Path:
@@ -327,7 +329,7 @@ def package_version() -> str:
     if root is None:
         from importlib.metadata import version
 
-        return version("tinykernel")
+        return version(DISTRIBUTION)
     # In a checkout the metadata may be outdated or missing.
     for line in (root / "pyproject.toml").read_text(encoding="utf-8").splitlines():
         if line.startswith("version = "):

@@ -42,7 +42,7 @@ def pillow() -> Any:
         from PIL import Image
     except ImportError:
         raise ToolError(
-            "pictures need Pillow; install it: pip install 'tinykernel[images]'"
+            "pictures need Pillow; install it: pip install 'tinykernel-mcu[images]'"
         ) from None
     return Image
 

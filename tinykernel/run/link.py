@@ -50,7 +50,7 @@ def _serial(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         raise ToolError(
-            "a serial port needs pyserial; install it with: pip install 'tinykernel[boards]'"
+            "a serial port needs pyserial; install it with: pip install 'tinykernel-mcu[boards]'"
         ) from None
 
 

@@ -72,4 +72,4 @@ def checked_spans(path: Path, spans: list[Span], n: int) -> tuple[Span, ...] | N
 
 def needs(path: Path, package: str) -> ToolError:
     """Return the error about a package that a format needs."""
-    return ToolError(f"{path}: needs {package}; install it (pip install 'tinykernel[formats]')")
+    return ToolError(f"{path}: needs {package}; install it (pip install 'tinykernel-mcu[formats]')")
