@@ -1,6 +1,7 @@
 """The generated C compiles without a word from any compiler, and stands up to static analysis."""
 
 import re
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,64 @@ def test_arithmetic_of_other_rules_is_refused(require_tool, tmp_path, compiler, 
     finished = run_compiler(tmp_path, *command, to_object=False)
     assert finished.returncode == 1
     assert "compile the model without -ffast-math" in finished.stderr
+
+
+@pytest.mark.parametrize("name", ["FINGERPRINT", "SCRATCH_WORDS", "STREAM_SCRATCH_WORDS"])
+def test_header_of_another_export_is_refused(require_tool, tmp_path, name):
+    """An old NAME.h beside a new NAME.c would name another model, or give it too little memory."""
+    write_sources(tmp_path, render_sources(ALL["signal, averaged"](), "gesture"))
+    gcc, header = (require_tool("gcc"), "-std=c99"), tmp_path / "include" / "gesture.h"
+    assert run_compiler(tmp_path, *gcc).returncode == 0
+    text, n = re.subn(rf"(#define GESTURE_{name}) .*", r"\1 7", header.read_text())
+    header.write_text(text)
+    assert n == 1
+    assert "are of different exports" in run_compiler(tmp_path, *gcc).stderr
+
+
+def test_unity_build_is_refused(require_tool, tmp_path):
+    """The macros of a model stay defined, so that a second one would take them for its own."""
+    for name in ("gesture", "other"):
+        write_sources(tmp_path, render_sources(ALL["signal, averaged"](), name))
+    both = tmp_path / "src" / "both.c"
+    both.write_text('#include "gesture.c"\n#include "other.c"\n')
+    finished = run_compiler(tmp_path, require_tool("gcc"), "-std=c99", source="both.c")
+    assert "outside a unity build" in finished.stderr
+
+
+def test_assertions_of_arguments_are_the_caller_s(require_tool, tmp_path):
+    """TK_ASSERT_ARG sees every pointer, and scratch that is not aligned for its words."""
+    main = """
+    #include "m.h"
+    int main(int n, char **words)
+    {
+        static uint32_t words_[M_SCRATCH_WORDS + 1];
+        static m_input_t input[M_FEATURES];
+        uint32_t *scratch = (uint32_t *)((char *)words_ + (n > 1 ? 1 : 0));
+        (void)words;
+        return m_predict(n > 2 ? 0 : input, scratch) < -1;
+    }
+    """
+    include = [
+        f"-I{path}"
+        for path in write_sources(
+            tmp_path, render_sources(random_model(4, **MODELS["bitmap"]), "m")
+        )
+    ]
+    (tmp_path / "main.c").write_text(main)
+    command = [require_tool("gcc"), *include, "-std=c99", "-DTK_ASSERT_ARG(c)=assert(c)"]
+    sources = [tmp_path / "main.c", tmp_path / "src" / "m.c"]
+    subprocess.run([*command, "-include", "assert.h", *sources, "-o", tmp_path / "run"], check=True)
+    ends = [subprocess.run([tmp_path / "run", *["x"] * n], capture_output=True) for n in range(3)]
+    assert [end.returncode for end in ends] == [0, -signal.SIGABRT, -signal.SIGABRT]
+    assert b"scratch & 3u" in ends[1].stderr
+    assert b"input != 0" in ends[2].stderr
+
+
+def test_integers_take_fast_math(require_tool, tmp_path):
+    """A model of integers has no float that another arithmetic could change."""
+    write_sources(tmp_path, render_sources(ALL["linear, 4 bits, few inputs"](), "gesture"))
+    gcc = (require_tool("gcc"), "-std=c99", "-ffast-math")
+    assert run_compiler(tmp_path, *gcc).returncode == 0
 
 
 def test_aliases_are_refused_where_a_compiler_may_not_know_them(require_tool, tmp_path):

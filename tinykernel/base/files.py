@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from tinykernel.base.errors import FileError, TinykernelError
-from tinykernel.base.text import visible
+from tinykernel.base.text import listed, visible
 
 if TYPE_CHECKING:
     import jinja2
@@ -29,6 +29,7 @@ MANIFEST = "manifest.json"
 _EXPORT = "tinykernel-export"
 _EXPORT_VERSION = 1
 _LARGEST_MANIFEST = 1 << 20
+_BUILD = ".pio"  # where PlatformIO builds
 # Names of temporary files and folders beside their target. A killed run may leave one.
 _PREFIX, _SUFFIX = ".tinykernel-", ".tmp"
 
@@ -118,20 +119,26 @@ def manifest(files: Mapping[str, bytes], **details: object) -> bytes:
     return (json.dumps(content, indent=1) + "\n").encode()
 
 
-def is_unchanged_export(folder: Path, besides: Iterable[str] = ()) -> bool:
-    """Whether a folder holds exactly the files of its manifest, except in the folders `besides`."""
+def changed_files(folder: Path) -> list[str]:
+    """Return the files that differ from an export's manifest, except what PlatformIO builds.
+
+    They were changed, added or removed. A folder that is no export, or cannot be read, has ".".
+    """
     expected, digests = _digests(folder), {}
+    if not isinstance(expected, dict):
+        return ["."]
     try:
         for path in folder.rglob("*"):
             name = path.relative_to(folder)
-            if name.parts[0] in (MANIFEST, *besides) or path.is_dir():
+            if name.parts[0] in (MANIFEST, _BUILD) or path.is_dir():
                 continue
-            if not stat.S_ISREG(path.lstat().st_mode):
-                return False
-            digests[name.as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
+            is_file = stat.S_ISREG(path.lstat().st_mode)
+            digest = hashlib.sha256(path.read_bytes()).hexdigest() if is_file else None
+            digests[name.as_posix()] = digest
     except OSError:
-        return False
-    return digests == expected
+        return ["."]
+    names = sorted(expected.keys() | digests.keys())
+    return [name for name in names if expected.get(name, "") != digests.get(name, "")]
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -187,7 +194,8 @@ def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
             force=True,
         )
     if not force:
-        problem = f"{output}: folder exists and is not empty; add {{force}} to replace it"
+        what = listed([f"{output / name}" for name in changed_files(target)] or [str(output)], 3)
+        problem = f"{output}: {what} would be lost; add {{force}} to replace the folder"
         raise FileError(problem, force=True)
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import typer
 
 from tinykernel.base.errors import FileError, LinkError, TinykernelError
-from tinykernel.base.files import is_unchanged_export, refuse_inputs, refuse_occupied, unwritable
+from tinykernel.base.files import changed_files, refuse_inputs, refuse_occupied, unwritable
 from tinykernel.base.reading import number, share
 from tinykernel.compile.targets import find_targets
 from tinykernel.data.paths import data_folder, find_data, kind_of
@@ -24,7 +24,6 @@ _Result = TypeVar("_Result")
 # First bytes of model files: a zip, a pickle.
 _BEGINS = {".tkm": b"PK", ".pkl": b"\x80"}
 MODEL_SUFFIXES = tuple(_BEGINS)
-_BUILD = ".pio"  # build folder of PlatformIO
 
 
 def parser(reader: Callable[[str], Any]) -> Callable[[Any], Any]:
@@ -179,7 +178,7 @@ def check_output_file(
 def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> bool:
     """Refuse a folder that cannot be written or holds an input; return whether to replace it."""
     refuse_inputs(path, inputs)
-    force = force or is_unchanged_export(path, [_BUILD])
+    force = force or not changed_files(path)
     try:
         refuse_occupied(path, force=force)
     except OSError as error:

@@ -16,7 +16,7 @@ from tinykernel.base.files import source_folder
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _LONGEST_NAME, _WIDTH = 40, 96
 _LISTED = Path(__file__).with_name("words.txt").read_text(encoding="ascii").split("\n\n")
-_HEADERS, _KEYWORDS = (frozenset(part.partition("\n")[2].split()) for part in _LISTED)
+_HEADERS, _KEYWORDS, _FUNCTIONS = (frozenset(part.partition("\n")[2].split()) for part in _LISTED)
 # Macros of the programs that test a model: FEATURES_CLASSES would not survive one named FEATURES.
 _MACROS = frozenset({"classes", "features", "scratch_words"})
 
@@ -34,6 +34,7 @@ def check_name(name: str) -> str:
         "has capital letters, and its macros would be those of its small letters": name != lower,
         "is the name of a file that C or its frameworks have already": name in _HEADERS,
         "is a word of C or C++": name in _KEYWORDS,
+        "is a function of the C library or of Arduino": name in _FUNCTIONS,
         "would be mistaken for a macro of the test programs": name in _MACROS,
     }
     for problem in filter(problems.get, problems):
@@ -47,7 +48,7 @@ def name_from(stem: str) -> str:
     needs_prefix = (
         not plain
         or plain[0].isdigit()
-        or plain in _HEADERS | _KEYWORDS | _MACROS
+        or plain in _HEADERS | _KEYWORDS | _FUNCTIONS | _MACROS
         or plain.split("_")[0] == "tk"
     )
     return f"model_{plain}".rstrip("_") if needs_prefix else plain

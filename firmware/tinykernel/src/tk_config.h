@@ -13,6 +13,8 @@
  *                             __attribute__((section(".ccm"))). Empty by default.
  *   TK_ALIAS=                 For compilers other than GCC, Clang and those derived from them: says
  *                             that type-based alias analysis is switched off.
+ *   TK_ASSERT_ARG(c)=...      Checks the arguments of each function, such as assert(c); -include
+ *                             assert.h declares what it calls. Empty by default.
  *   TK_CODE=...               Attribute of every function of the model, such as IRAM_ATTR on the
  *                             ESP chips. Empty by default.
  *
@@ -34,6 +36,9 @@
 #endif
 #ifndef TK_CODE
 #define TK_CODE
+#endif
+#ifndef TK_ASSERT_ARG
+#define TK_ASSERT_ARG(condition) ((void)0)
 #endif
 
 /* Packed 16-bit arithmetic of Cortex-M4, M7, M33 and larger cores. */
@@ -146,13 +151,6 @@
 #error "compile the model as GNU C, not as C++ or strict ISO C: its tables go to flash by __flash"
 #else
 #define TK_FLASH
-#endif
-
-/* Clang has no macro for -fassociative-math alone. */
-#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || \
-    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0)
-#error \
-    "the float input scaler needs exact arithmetic and NaN: compile the model without -ffast-math"
 #endif
 
 /* The arithmetic relies on two behaviours that C99 leaves to the implementation: a right shift of a

@@ -5,6 +5,13 @@
 
 #include "tk_config.h"
 
+/* Clang has no macro for -fassociative-math alone. */
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || \
+    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0)
+#error \
+    "the float input scaler needs exact arithmetic and NaN: compile the model without -ffast-math"
+#endif
+
 /* Bits of a binary32 number. */
 TK_INLINE uint32_t tk_float_bits(float number)
 {

@@ -281,7 +281,9 @@ def verify_command(
     data: str = args.DATA,
     target: list[str] = args.TARGETS,
     port: str | None = args.BOARD,
-    rows: str | None = args.option("N|all", "rows to send, stratified by class", default="200"),
+    rows: str | None = args.option(
+        "N|all", "rows to send with --port, stratified by class", default="200"
+    ),
     as_json: bool = args.JSON,
     quiet: bool = args.QUIET,
 ) -> None:
@@ -299,7 +301,7 @@ def verify_command(
         verify_on_port(model, data, port, rows or "200", as_json=as_json, quiet=quiet)
         return
     if rows is not None:
-        raise args.misuse("--rows", "needs --port")
+        raise args.misuse("--rows", "needs --port; on other targets every row is compared")
     target = target or ["host"]
     names, several = args.expand_targets(
         target, [t.name for t in TARGETS.values() if t.family == "host" or t.machines]

@@ -73,8 +73,7 @@ def export_command(
     _, texts = describe_format(project_format)
     folder = output or Path(texts["folder"].format(name=prefix, target=row))
     inputs = [Path(path) for path in (model, data) if path is not None]
-    if chosen is not None and not force:
-        _check_memory(opened, chosen)
+    needs = "" if chosen is None else _needs(opened, chosen, force=force)
     force = args.check_output_folder(folder, force=force, inputs=inputs)
     files = export(
         opened.model,
@@ -98,6 +97,7 @@ def export_command(
         pairs = {
             "project": f"{folder} ({len(files)} files, {size(n_bytes)})",
             "target": "" if chosen is None else f"{chosen.name}, {chosen.description}",
+            "needs": needs,
             "header": "" if "module" in texts else f'#include "{prefix}.h"',
             "build": texts["next"].format(name=prefix, folder=folder),
             "flash": f"tinykernel flash {folder}" if on_board else "",
@@ -151,18 +151,22 @@ def _target(name: str | None, project_format: str, opened: ModelFile) -> Target 
     return None
 
 
-def _check_memory(opened: ModelFile, target: Target) -> None:
-    """Refuse a chip that is too small, in the words of `report`."""
+def _needs(opened: ModelFile, target: Target, *, force: bool) -> str:
+    """Return the memory that the model takes; refuse a chip that is too small."""
     from tinykernel.run.report import report
 
-    if target.family == "host" or report(opened.model, target, compiler="none").fits:
-        return
-    exact = report(opened.model, target)  # an estimate may be too large
-    if not exact.fits:
+    if target.family == "host":
+        return ""
+    needs = report(opened.model, target, compiler="none")
+    if not (needs.fits or force):
+        needs = report(opened.model, target)  # an estimate may be too large
+    if not (needs.fits or force):
         raise BudgetError(
-            f"{target.name}: {'; '.join(exact.problems)}; choose a larger chip, train with a "
+            f"{target.name}: {'; '.join(needs.problems)}; choose a larger chip, train with a "
             "smaller --budget, or write it all the same with --force"
         )
+    ram = f"{size(needs.ram)} RAM, {size(needs.stack)} of them stack"
+    return f"{size(needs.flash)} flash, {ram} ({needs.source}, -Os)"
 
 
 def _vectors(opened: ModelFile, data: str) -> NDArray[Any]:
