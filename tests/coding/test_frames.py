@@ -259,3 +259,36 @@ def test_names_of_any_type_keep_their_order(require_tool):
     plain = TernaryKernelClassifier(epochs=1, **_SMALL).fit(X, y)
     for model in (plain, plain.quantize()):
         refused(ShapeError, evaluate, model, X[["c", "b", "a"]], y)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_an_ordered_category_keeps_its_order(require_tool, library):
+    """Codes in the order of the alphabet or of counts would put "low" above "high"."""
+    library_, sizes = require_tool(library), ["low", "mid", "high"]
+    cells = ["high", "low", "low", None, "high", "high"]
+    if library == "pandas":
+        column = library_.Categorical(cells, sizes, ordered=True)
+    else:
+        column = library_.Series(cells).cast(library_.Enum(sizes))
+    X, coding = coded_rows(library_.DataFrame({"size": column, "one": [1.0] * 6}))
+    assert coding.texts == {"size": ("low", "high")}
+    assert np.asarray(X)[:, 0].tolist() == [1, 0, 0, coding.gaps["size"], 1, 1]
+
+
+def test_labels_of_a_nullable_type_stay_whole(require_tool):
+    """scikit-learn makes floats of an Int64, and predictions would be 0.0 and 1.0."""
+    y = require_tool("pandas").Series([0, 1] * 20, dtype="Int64")
+    X = np.c_[np.arange(40.0), np.arange(40) % 2]
+    assert TernaryKernelClassifier(**_SMALL, epochs=1).fit(X, y).predict(X).dtype == np.int64
+
+
+def test_lazy_frames_and_tables_of_arrow_are_frames(require_tool):
+    """A lazy frame ended in an AttributeError, and a 128-bit integer in an error of polars."""
+    pl = require_tool("polars")
+    frame = pl.DataFrame({"a": ["x", "y"] * 3, "b": pl.Series(range(6)).cast(pl.Int128)})
+    rows, coding = coded_rows(frame)
+    whole = frame.with_columns(frame["b"].cast(pl.Int64))
+    for other in (frame.lazy(), require_tool("pyarrow").table(whole.to_dict(as_series=False))):
+        again, its = coded_rows(other)
+        assert np.array_equal(np.asarray(again), np.asarray(rows))
+        assert its == coding

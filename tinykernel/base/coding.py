@@ -1,7 +1,7 @@
 """Text and missing values in the columns of tables, and the numbers that stand for them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ class Column:
 
     values: NDArray[Any]  # (n_rows,)
     texts: tuple[str, ...] | None = None
+    is_ordered: bool = False  # whether the texts have an order of their own.
 
 
 def packed(cells: Sequence[str]) -> NDArray[Any]:
@@ -192,13 +193,15 @@ def coding_of(
     columns: Sequence[str],
     texts: Mapping[str, tuple[str, ...]],
     lacking: NDArray[np.bool_],
+    ordered: Container[str] = (),
 ) -> Coding:
     """Choose the numbers that stand for text and for missing values of training rows.
 
-    Two texts are in the order of the alphabet, more in the order of how often they occur: neither
-    uses a label, so held-out rows leak nothing. Missing values are one number below all others
-    where no column loses much resolution by it, else one below those of the column. A column that
-    lacks none has its median, or its most frequent text, for rows to come.
+    Texts of `ordered` columns stay in their order. Two others are in that of the alphabet, more
+    in the order of how often they occur: neither uses a label, so held-out rows leak nothing.
+    Missing values are one number below all others where no column loses much resolution by it, else
+    one below those of the column. A column that lacks none has its median, or its most frequent
+    text, for rows to come.
 
     X (n, n_columns) has text as the numbers of `texts`, and NaN where a value is missing. `lacking`
     marks columns that lack values in any row of the file.
@@ -207,14 +210,16 @@ def coding_of(
     >>> coding_of(X, ["size"], texts, np.array([True]))
     Coding(texts={'size': ('s', 'l', 'm')}, gaps={'size': -1.0}, usual={})
     """
-    ordered = {}
+    orders = {}
     for name in filter(texts.__contains__, columns):
         codes, order = X[:, columns.index(name)], sorted(texts[name])
-        if len(order) > 2:
+        if name in ordered:
+            order = list(texts[name])
+        elif len(order) > 2:
             counts = np.bincount(codes[~np.isnan(codes)].astype(np.intp), minlength=len(order))
             count = dict(zip(texts[name], counts.tolist(), strict=True))
             order.sort(key=lambda text, count=count: -count[text])  # type: ignore[misc]
-        ordered[name] = tuple(order)
+        orders[name] = tuple(order)
     gaps = _gap_numbers(X, columns, texts, np.flatnonzero(lacking))
     usual = {}
     for name in (name for name in columns if name not in gaps):
@@ -222,10 +227,10 @@ def coding_of(
         if name in texts:
             numbers, counts = np.unique(codes, return_counts=True)
             most = texts[name][int(numbers[np.argmax(counts)])]
-            usual[name] = float(ordered[name].index(most))
+            usual[name] = float(orders[name].index(most))
         else:
             usual[name] = float(np.partition(codes, (len(codes) - 1) // 2)[(len(codes) - 1) // 2])
-    return Coding(ordered, gaps, usual)
+    return Coding(orders, gaps, usual)
 
 
 def _gap_numbers(

@@ -24,6 +24,7 @@ from tinykernel.base.files import row_blocks
 from tinykernel.base.text import column_names, count, listed, visible
 
 _Rows = NDArray[np.float64]
+_WIDE = ("Int128", "UInt128")  # of polars, which numpy lacks
 
 
 def is_frame(X: object) -> bool:
@@ -33,10 +34,30 @@ def is_frame(X: object) -> bool:
     return columns is not None and (hasattr(X, "iloc") or is_polars)
 
 
+def _collected(X: Any) -> Any:
+    """Return a lazy frame or a table of Arrow as a frame, whose numbers numpy can hold."""
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        X = X.collect()
+    elif hasattr(X, "to_pandas") and hasattr(X, "column_names"):
+        try:
+            X = X.to_pandas()
+        except ImportError:
+            raise DataError("X: a table of Arrow needs pandas; pip install pandas") from None
+    wide = [name for name, kind in getattr(X, "schema", {}).items() if str(kind) in _WIDE]
+    return X.with_columns([X[name].cast(float) for name in wide]) if wide else X
+
+
+def plain_labels(y: Any) -> Any:
+    """Return labels of a nullable type of pandas that lack none by the type of numpy."""
+    kind = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    return y if kind is None or y.isna().any() else y.to_numpy(kind)
+
+
 def with_names(X: Any) -> Any:
     """Return a frame with text as names of columns, and other rows unchanged."""
     # Names that number the columns stay. Empty frames, names that occur twice, dates in an array
     # and complex numbers are a TinykernelError.
+    X = _collected(X)
     if not is_frame(X):
         kind = getattr(getattr(X, "dtype", None), "kind", "")
         if isinstance(X, np.ma.MaskedArray):  # masked values are missing
@@ -92,7 +113,8 @@ def coded_rows(
     if coding is None:
         _refuse_names(texts, numbers, X)
         lacking = np.asarray(np.isnan(numbers).any(axis=0), np.bool_)
-        coding = coding_of(numbers, names, texts, lacking)
+        ordered = {n for n, c in zip(names, columns, strict=True) if c.is_ordered}
+        coding = coding_of(numbers, names, texts, lacking, ordered)
     else:
         _refuse_new_texts(texts, coding)
     numbers = recoded(numbers, names, texts, coding, "X", may_lack=may_lack)
@@ -189,7 +211,21 @@ def _column(column: Any, as_text: bool) -> Column:
         numbers = [np.nan if lack else float(cell) for cell, lack in zip(cells, lacks, strict=True)]
         return Column(np.array(numbers))
     texts = ["" if lack else str(cell) for cell, lack in zip(cells, lacks, strict=True)]
-    return column_of(packed(texts) if texts else joined([]), as_text=as_text)
+    return _in_order(column, column_of(packed(texts) if texts else joined([]), as_text=as_text))
+
+
+def _in_order(column: Any, cells: Column) -> Column:
+    """Give the texts of an ordered category numbers in its order."""
+    kind = column.dtype
+    is_ordered = getattr(kind, "ordered", str(kind).startswith("Enum"))
+    if cells.texts is None or not is_ordered:
+        return cells
+    order = list(map(str, kind.categories))
+    texts = sorted(cells.texts, key=order.index)
+    place = np.array([texts.index(text) for text in cells.texts] or [0], np.float64)
+    there, values = ~np.isnan(cells.values), cells.values.copy()
+    values[there] = place[values[there].astype(np.intp)]
+    return Column(values, tuple(texts), is_ordered=True)
 
 
 def _refuse_names(texts: dict[str, tuple[str, ...]], numbers: _Rows, X: Any) -> None:

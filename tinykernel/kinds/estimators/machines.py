@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from tinykernel.base.errors import DataError, OptionError, ShapeError, warn
-from tinykernel.base.frames import coded_rows, in_numbers
+from tinykernel.base.frames import coded_rows, in_numbers, plain_labels
 from tinykernel.base.options import option
 from tinykernel.base.text import listed
 from tinykernel.compile.targets import find_target
@@ -72,7 +72,7 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, **checks: bool
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
         """Check training rows, their labels or values, and their weights."""
-        rows, targets = self._numeric(X, y, **checks)
+        rows, targets = self._numeric(X, plain_labels(y), **checks)
         weight = _check_sample_weight(
             sample_weight, rows, dtype=np.float64, ensure_non_negative=True
         )
