@@ -1,5 +1,6 @@
 """What the documentation says is so: links, code blocks, the order of the parts."""
 
+import doctest
 import re
 import shlex
 import subprocess
@@ -128,3 +129,14 @@ def test_c_blocks(block, compiler, project, tmp_path, require_compiler) -> None:
     command = [*require_compiler(compiler), "-std=c99", *WARNINGS, *headers, "-c", source]
     done = subprocess.run([*command, "-o", f"{source}.o"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_sessions_of_the_page_for_users_of_scikit_learn(tmp_path, monkeypatch) -> None:
+    """docs/sklearn.md shows what Python prints."""
+    monkeypatch.chdir(tmp_path)
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
+    page = ROOT / "docs" / "sklearn.md"
+    text = "\n".join(block.text for block in blocks(page, "pycon"))
+    test = parser.get_doctest(text, {}, page.name, str(page), 0)
+    assert len(test.examples) > 12
+    assert runner.run(test).failed == 0

@@ -3,6 +3,7 @@
 import dataclasses
 import pickle
 import warnings
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -53,7 +54,28 @@ def rows():
     return X[:600], y[:600], X[600:800], y[600:800]
 
 
-@parametrize_with_checks([quick(n_components=64, epochs=30)])
+# Checks of scikit-learn set n_components=1, which only components take: others refuse the option.
+_SETS_COMPONENTS = (
+    *("check_dont_overwrite_parameters", "check_methods_sample_order_invariance"),
+    *("check_methods_subset_invariance", "check_fit2d_1sample", "check_fit2d_1feature"),
+    "check_fit2d_predict1d",
+)
+
+
+def expected_failures(estimator: Any) -> dict[str, str]:
+    """Return the checks that an estimator does not pass, with the reason: the whole list."""
+    refuses = getattr(estimator, "model", "auto") == "linear"
+    return dict.fromkeys(_SETS_COMPONENTS, "n_components: only for components") if refuses else {}
+
+
+@parametrize_with_checks(
+    [
+        quick(n_components=64, epochs=30),
+        Classifier(model="linear", epochs=20, random_state=0),
+        Regressor(model="linear", epochs=20, random_state=0),
+    ],
+    expected_failed_checks=expected_failures,
+)
 def test_check_estimator(estimator, check):
     """Protects every convention of scikit-learn."""
     check(estimator)
