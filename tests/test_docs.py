@@ -140,3 +140,15 @@ def test_sessions_of_the_page_for_users_of_scikit_learn(tmp_path, monkeypatch) -
     test = parser.get_doctest(text, {}, page.name, str(page), 0)
     assert len(test.examples) > 12
     assert runner.run(test).failed == 0
+
+
+def test_answers_of_the_page_about_products_name_files_that_are_there() -> None:
+    """docs/product.md: a claim without its test or file would be a promise."""
+    rows = re.findall(
+        r"^\|[^|]+\?[^|]*\|[^|]+\|([^|]+)\|$", (ROOT / "docs/product.md").read_text(), re.M
+    )
+    assert len(rows) > 15
+    for shown in rows:
+        assert re.search(r"`|\]\(", shown)
+        files = re.findall(r"`((?:tests|benchmarks|firmware)/[^`]+)`", shown)
+        assert [file for file in files if not (ROOT / file).is_file()] == []

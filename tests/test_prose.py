@@ -6,8 +6,8 @@ import re
 from benchmarks import counts
 from benchmarks.counts import CODE, LONGEST, ROOT, length, pages, prose
 
-PAGES = 26  # README and 25 of docs
-WORDS = 21_200  # models that convert, and networks as trainers write them, added 700
+PAGES = 29  # README and 28 of docs
+WORDS = 23_500  # new pages (products, scikit-learn, wake words) and models that convert: 3,000
 README_LINES, README_WORDS = 190, 1_100
 MEAN = 13.2  # words in a sentence
 # Terms for which there is one of the field: held-out rows, the full workflow, ignored columns.
