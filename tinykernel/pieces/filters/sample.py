@@ -8,7 +8,7 @@ import numpy as np
 from tinykernel.pieces.filters.spec import UNIT, Filters, Form
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.levels.sample import random_levels
-from tinykernel.pieces.samples import Sample
+from tinykernel.pieces.piece import Sample
 
 _TOP = 255
 
