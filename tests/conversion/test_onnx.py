@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from tests.cli.tools import run, succeeded
 from tests.conversion.test_onnxtrees import attributes
-from tests.refusals import refused
+from tests.refusals import SAID, refused
 from tinykernel.base.errors import ConvertError, FormatError, TinykernelError
 from tinykernel.conversion.models import convert
 from tinykernel.conversion.networks.onnx import of_onnx
+
+pytestmark = pytest.mark.usefixtures("page")
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnx.reference")
@@ -56,44 +58,38 @@ def _changed(at, *new):
 
 
 @pytest.mark.parametrize(
-    ("nodes", "words"),
+    "nodes",
     [
-        (
-            _changed(0, node("Conv", ["x", "k"], ["v"], auto_pad="SAME_UPPER")),
-            "auto_pad=SAME_UPPER",
-        ),
-        (_changed(0, node("Conv", ["x", "k"], ["v"], dilations=[1, 2])), r"dilations=\[1, 2\]"),
-        (_changed(0, node("Conv", ["x", "k"], ["v"], later=1)), "later=1"),
-        (_changed(0, node("Conv", ["x", "k"], ["v"], domain="mine")), "domain 'mine'"),
-        (_changed(1, node("BatchNormalization", [*"vgggg"], ["n"], training_mode=1)), "training_m"),
-        (_changed(1, node("BatchNormalization", [*"vgggg"], ["n"], spatial=0)), "spatial=0"),
-        (_changed(1, node("Add", ["v", "g"], ["n"])), r"\(Add\) is not supported"),
-        (_changed(1, node("Softmax", ["v"], ["n"])), r"axis=-1, only with 1"),
-        (_changed(3, node("AveragePool", ["r"], ["p"], kernel_shape=[4, 4], ceil_mode=1)), "ceil_"),
-        (_changed(3, node("AveragePool", ["r"], ["p"], kernel_shape=[4, 4])), "only side by side"),
-        (_changed(3, node("ReduceMean", ["r"], ["p"], axes=[1, 2])), r"axes=\[1, 2\]"),
-        (_changed(4, node("Flatten", ["p"], ["f"], axis=2)), "a table only"),
-        (_changed(4, node("Squeeze", ["p"], ["f"], axes=[2])), r"5 \(Gemm\) is not supported"),
-        (_changed(5, node("Gemm", [*"fwc"], ["y"], transA=1)), "transA=1"),
-        (_changed(5, node("Gemm", [*"fwk"], ["y"])), "offsets of another shape"),
-        ([*CHAIN[:5], node("Gemm", [*"fwc"], ["z"]), node("ArgMax", ["z"], ["y"])], "axis=0"),
-        (
-            [*CHAIN[:5], node("Gemm", [*"fwc"], ["z"]), node("Softmax", ["z"], ["y"], axis=0)],
-            "axis",
-        ),
-        (_changed(2, node("Add", ["n", "v"], ["r"])), "joins two branches, as a residual"),
-        (_changed(1, node("BatchNormalization", [*"xgggg"], ["n"])), "begins a second branch"),
-        (_changed(1, node("BatchNormalization", [*"qgggg"], ["n"])), "'q', which no node"),
-        (_changed(0, node("Conv", ["x", "q"], ["v"], name="a")), r"node 'a' \(Conv\)"),
-        (_changed(2, node("Dropout", ["n", "b", "b"], ["r"])), "training_mode"),
-        (_changed(2, node("DequantizeLinear", ["n", "b", "b"], ["r"])), "the file is quantized"),
-        ([*CHAIN[:1], node("Relu", ["v"], ["y"]), *CHAIN[1:]], "second branch"),
+        _changed(0, node("Conv", ["x", "k"], ["v"], auto_pad="SAME_UPPER")),
+        _changed(0, node("Conv", ["x", "k"], ["v"], dilations=[1, 2])),
+        _changed(0, node("Conv", ["x", "k"], ["v"], later=1)),
+        _changed(0, node("Conv", ["x", "k"], ["v"], domain="mine")),
+        _changed(1, node("BatchNormalization", [*"vgggg"], ["n"], training_mode=1)),
+        _changed(1, node("BatchNormalization", [*"vgggg"], ["n"], spatial=0)),
+        _changed(1, node("Add", ["v", "g"], ["n"])),
+        _changed(1, node("Softmax", ["v"], ["n"])),
+        _changed(3, node("AveragePool", ["r"], ["p"], kernel_shape=[4, 4], ceil_mode=1)),
+        _changed(3, node("AveragePool", ["r"], ["p"], kernel_shape=[4, 4])),
+        _changed(3, node("ReduceMean", ["r"], ["p"], axes=[1, 2])),
+        _changed(4, node("Flatten", ["p"], ["f"], axis=2)),
+        _changed(4, node("Squeeze", ["p"], ["f"], axes=[2])),
+        _changed(5, node("Gemm", [*"fwc"], ["y"], transA=1)),
+        _changed(5, node("Gemm", [*"fwk"], ["y"])),
+        [*CHAIN[:5], node("Gemm", [*"fwc"], ["z"]), node("ArgMax", ["z"], ["y"])],
+        [*CHAIN[:5], node("Gemm", [*"fwc"], ["z"]), node("Softmax", ["z"], ["y"], axis=0)],
+        _changed(2, node("Add", ["n", "v"], ["r"])),
+        _changed(1, node("BatchNormalization", [*"xgggg"], ["n"])),
+        _changed(1, node("BatchNormalization", [*"qgggg"], ["n"])),
+        _changed(0, node("Conv", ["x", "q"], ["v"], name="a")),
+        _changed(2, node("Dropout", ["n", "b", "b"], ["r"])),
+        _changed(2, node("DequantizeLinear", ["n", "b", "b"], ["r"])),
+        [*CHAIN[:1], node("Relu", ["v"], ["y"]), *CHAIN[1:]],
     ],
 )
-def test_what_changes_an_answer_is_refused(nodes, words, tmp_path):
+def test_what_changes_an_answer_is_refused(nodes, tmp_path):
     """Attributes that were not read, other axes, branches, domains and modes of training."""
     file = _file(nodes, tmp_path)
-    refused(TinykernelError, convert, file, X, task="classes", match=words)
+    refused(TinykernelError, convert, file, X, task="classes")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +128,7 @@ def test_a_second_output_is_refused(tmp_path):
     model = onnx.load(file)
     model.graph.output.append(info("r", onnx.TensorProto.FLOAT, None))
     onnx.save(model, file)
-    refused(ConvertError, convert, file, X, task="classes", match="several outputs, 'r' beside")
+    refused(ConvertError, convert, file, X, task="classes")
 
 
 def test_the_command_turns_rows_with_channels_last(tmp_path):
@@ -154,7 +150,7 @@ def test_values_that_the_reference_does_not_compute_are_refused(tmp_path, monkey
     from tinykernel.conversion.networks import sequence
 
     monkeypatch.setattr(sequence.FloatNetwork, "add_normalization", lambda *_: None)
-    refused(ConvertError, convert, _file(CHAIN, tmp_path), X, task="classes", match="other values")
+    refused(ConvertError, convert, _file(CHAIN, tmp_path), X, task="classes")
 
 
 def test_files_that_are_no_network_say_so(tmp_path):
@@ -168,13 +164,11 @@ def test_files_that_are_no_network_say_so(tmp_path):
     tree |= {"nodes_values": [0.0], "target_weights": [1.0], "domain": "ai.onnx.ml"}
     kinds = ["Exp", "Neg", "Abs", "Sin", "Cos", "Tan", "Log"]
     least = node("TreeEnsembleRegressor", ["x"], ["y"], **tree, aggregate_function="MIN")
-    refused(ConvertError, convert, _file([least], tmp_path, [4]), match="MIN of leaves")
+    refused(ConvertError, convert, _file([least], tmp_path, [4]))
     nodes = [node("TreeEnsembleRegressor", ["x"], [f"t{i}"], **tree) for i in range(60)]
     nodes += [node(kinds[i % 7], [f"t{i}"], [f"e{i}"]) for i in range(60)]
     nodes += [node("Cast", ["e0"], ["y"], to=1)]
-    message = refused(
-        ConvertError, convert, _file(nodes, tmp_path, [4]), match="Exp, Neg, Abs, Sin"
-    )
+    message = refused(ConvertError, convert, _file(nodes, tmp_path, [4]))
     assert [message.count(kind) for kind in ("Exp", "Cast", "Tan")] == [1, 0, 0]
 
 
@@ -270,3 +264,4 @@ def test_external_weights_that_lack_are_one_line(tmp_path):
     of_onnx(file).ready(X, "classes")
     (tmp_path / "w").unlink()
     refused(FormatError, convert, file, X, task="classes")
+    SAID.clear()  # it has words of the library

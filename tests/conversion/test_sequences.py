@@ -6,11 +6,14 @@ from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
 import tinykernel
+from tests.refusals import refused
 from tests.torch_modules import linear, module, normalized, sequential
 from tinykernel.base.errors import ConvertError, OptionError, ShapeError
 from tinykernel.conversion.models import change_of, convert
 from tinykernel.conversion.networks.onnx import of_onnx
 from tinykernel.conversion.networks.torch import of_torch
+
+pytestmark = pytest.mark.usefixtures("page")
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +38,7 @@ def test_a_sequential_is_its_layers(digits):
         module("Dropout"),
         module("Linear", weight=last.T, bias=last_bias),
     )
-    with pytest.raises(OptionError, match="10 outputs and no softmax"):
-        convert(network, X)
+    refused(OptionError, convert, network, X)
     converted = convert(network, X, task="classes")
     predicted = of_torch(network).ready(X, "classes").predict(X)
     assert np.array_equal(predicted, model.predict(X / 16))
@@ -46,16 +48,19 @@ def test_a_sequential_is_its_layers(digits):
     assert tinykernel.verify(converted, X[:50]).differences == 0
     two = sequential(*network[:-1], module("Linear", weight=last.T[:2], bias=last_bias[:2]))
     assert set(convert(two, X, task="classes").predict(X)) == {0, 1}
-    for added, message in [
-        (module("Tanh"), r"module 6 \(Tanh\) is not supported"),
-        (module("ConvTranspose2d"), r"module 6 \(ConvTranspose2d\) is not supported"),
-        (module("ReLU"), "ends without weights"),
-        (module("Linear", weight=np.ones((3, 9))), r"module 6 \(Linear\) takes values of another"),
+    for added in [
+        module("Tanh"),
+        module("ConvTranspose2d"),
+        module("ReLU"),
+        module("Linear", weight=np.ones((3, 9))),
     ]:
-        with pytest.raises(ConvertError, match=message):
-            convert(sequential(*network, added), X, task="classes")
-    with pytest.raises(ConvertError, match=r"module 3 \(Linear\) takes values of another"):
-        convert(sequential(*network[2:5], module("Linear", weight=np.ones((3, 9)))), X)
+        refused(ConvertError, convert, sequential(*network, added), X, task="classes")
+    refused(
+        ConvertError,
+        convert,
+        sequential(*network[2:5], module("Linear", weight=np.ones((3, 9)))),
+        X,
+    )
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -109,22 +114,17 @@ def test_a_file_of_onnx_is_its_layers(digits, tmp_path, require_tool):
     ]
     save(labelled)
     assert np.mean(convert(file, X).predict(X) != names[expected].astype(str)) <= 0.005
-    with pytest.raises(ShapeError, match="X has 63 columns, but the model 64 inputs"):
-        convert(file, X[:, 1:])
+    refused(ShapeError, convert, file, X[:, 1:])
     save([*nodes[:2], helper.make_node("Tanh", ["h"], ["r"]), *nodes[3:]])
-    with pytest.raises(ConvertError, match=r"node 2 \(Tanh\) is not supported"):
-        convert(file, X)
+    refused(ConvertError, convert, file, X)
     cast = helper.make_node("Cast", ["h"], ["r"], to=onnx.TensorProto.INT32)
     save([*nodes[:2], cast, *nodes[3:]])
-    with pytest.raises(ConvertError, match=r"node 2 \(Cast\) to whole numbers is not supported"):
-        convert(file, X)
+    refused(ConvertError, convert, file, X)
     behind = helper.make_node("Mul", ["y", "sixteen"], ["z"])
     save([*nodes[:4], helper.make_node("Add", ["m", "c"], ["y"]), behind])
-    with pytest.raises(ConvertError, match=r"node 5 \(Mul\) gives 'z', which is no output"):
-        convert(file, X)
+    refused(ConvertError, convert, file, X)
     save([*nodes[:3], helper.make_node("Gemm", ["h", "v"], ["m"]), *nodes[4:]])
-    with pytest.raises(ConvertError, match=r"node 3 \(Gemm\) begins a second branch"):
-        convert(file, X)
+    refused(ConvertError, convert, file, X)
 
 
 def test_hidden_units_are_clipped_at_the_top_of_a_relu6():
