@@ -17,13 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-_C = "firmware/tinykernel/src"
-_PIECES = "tinykernel/pieces"
-_DECIDE = "tests/firmware/test_decisions.py"
-
-
-def _kinds(family: str) -> str:
-    return f"tests/firmware/test_kinds.py::test_every_kind_of_model_by_zig[{family}-host]"
+_KINDS = "tests/firmware/test_kinds.py::test_every_kind_of_model_by_zig[{}-host]"
 
 
 class Mutation(NamedTuple):
@@ -35,148 +29,16 @@ class Mutation(NamedTuple):
     tests: str
 
 
-MUTATIONS = (
-    # Shifts, bounds and signs of the firmware.
-    Mutation(
-        f"{_PIECES}/trees/tk_trees.h",
-        "value > tk_tree_thr",
-        "value >= tk_tree_thr",
-        _kinds("trees"),
-    ),
-    Mutation(
-        f"{_PIECES}/trees/tk_trees.h",
-        "(int32_t)1 << tree[1]",
-        "(int32_t)2 << tree[1]",
-        _kinds("trees"),
-    ),
-    Mutation(f"{_PIECES}/linear/tk_linear.h", "word << 2 * TK", "word << 1 * TK", _kinds("linear")),
-    Mutation(
-        f"{_PIECES}/kernels/tk_kernels_signal.h",
-        "least - taken)",
-        "least - taken - 1)",
-        _kinds("signal"),
-    ),
-    Mutation(
-        f"{_PIECES}/kernels/tk_kernels_signal.h",
-        "(*count - place[-1])",
-        "(*count + place[-1])",
-        _kinds("signal"),
-    ),
-    Mutation(
-        f"{_PIECES}/levels/tk_levels.h",
-        "(16u + levels->shift)",
-        "(15u + levels->shift)",
-        _kinds("signal"),
-    ),
-    Mutation(
-        f"{_PIECES}/offset/tk_offset.h",
-        "sample[c] - means[c]",
-        "sample[c] + means[c]",
-        _kinds("offset"),
-    ),
-    Mutation(
-        f"{_PIECES}/spectrum/tk_spectrum.h",
-        "b[0] = x - real",
-        "b[0] = real - x",
-        _kinds("spectrum"),
-    ),
-    Mutation(
-        f"{_PIECES}/separable/tk_separable_products.h",
-        "(int32_t)unit >> 12",
-        "(int32_t)unit >> 13",
-        _kinds("separable"),
-    ),
-    Mutation(
-        f"{_PIECES}/convolutions/tk_convolutions.h",
-        "4u * l & 15u",
-        "4u * l & 7u",
-        _kinds("convolutions"),
-    ),
-    Mutation(
-        f"{_PIECES}/dense/tk_dense.h",
-        "(int32_t)word >> (32u",
-        "(int32_t)(word) << 1 >> (32u",
-        _kinds("convolutions"),
-    ),
-    Mutation(
-        f"{_PIECES}/beside/tk_beside.h", "* k->factor) >> 8", "* k->factor) >> 7", _kinds("signal")
-    ),
-    Mutation(f"{_PIECES}/prototypes/tk_prototypes.h", "* 16 + 8", "* 16 + 7", _kinds("one")),
-    Mutation(
-        f"{_C}/tk_decide.h", "*margin < TK_THRESHOLD", "*margin <= TK_THRESHOLD", _kinds("table")
-    ),
-    Mutation(
-        f"{_PIECES}/frame/tk_frame.h",
-        "second << 8 | first;",
-        "first << 8 | second;",
-        _kinds("frame"),
-    ),
-    # Templates of what is generated.
-    Mutation("templates/model/model.h.j2", "_REFUSED (-1)", "_REFUSED (-2)", _DECIDE),
-    Mutation("templates/model/selftest.c.j2", "value /= 10u", "value /= 16u", _DECIDE),
-    # What Python computes, packs, writes and reads.
-    Mutation(
-        *("tinykernel/pieces/scale/spec.py", ">> np.uint64(16)", ">> np.uint64(15)"),
-        "tests/model/test_model.py",
-    ),
-    Mutation(
-        "tinykernel/base/hadamard.py",
-        "(left - right) >> shift",
-        "(right - left) >> shift",
-        "tests/test_hadamard.py",
-    ),
-    Mutation(
-        *("tinykernel/pieces/tables.py", "(1 + np.arange(per_word))", "(per_word - 1)"),
-        _kinds("linear"),
-    ),
-    Mutation(
-        *("tinykernel/model/records.py", 'newbyteorder("<")), a', 'newbyteorder(">")), a'),
-        "tests/modelfile/test_contents.py",
-    ),
-    Mutation(
-        "tinykernel/model/counters.py",
-        '"<u4").tobytes',
-        '">u4").tobytes',
-        "tests/decisions/test_field.py",
-    ),
-    Mutation("tinykernel/base/files.py", "os.replace(old, target)", "pass", "tests/test_files.py"),
-    # Rules of choice, promises and training.
-    Mutation(
-        *("tinykernel/learn/choice.py", "<= margin * error", "<= -margin * error"),
-        "tests/training/test_choice.py tinykernel/learn/choice.py",
-    ),
-    Mutation(
-        *("tinykernel/learn/components/steps.py", "value[i] -= rate", "value[i] += rate"),
-        "tests/training/test_trainer.py",
-    ),
-    Mutation("tinykernel/kinds/tune/curve.py", "all(a <= b", "all(a >= b", "tests/test_tune.py"),
-    Mutation(
-        "tinykernel/data/splits.py", "train[test] = False", "pass", "tests/data/test_splits.py"
-    ),
-    Mutation(
-        *("tinykernel/model/answers.py", "(margin >= thresholds", "(margin > thresholds"),
-        _kinds("table"),
-    ),
-    Mutation(
-        "tinykernel/run/report.py",
-        "needed > limit",
-        "needed >= limit",
-        "tests/cli/test_report.py",
-    ),
-    # Exit statuses.
-    Mutation(
-        "tinykernel/face/commands/evaluate.py",
-        "fail_if_any(wrong + too_small)",
-        "fail_if_any(too_small)",
-        "tests/cli/test_verify.py",
-    ),
-    Mutation(
-        "tinykernel/face/commands/report.py",
-        "for result in reports if not result.fits)",
-        "for result in reports if result.fits)",
-        "tests/cli/test_report.py",
-    ),
-)
+def read_mutations() -> list[Mutation]:
+    """Return the changes of `mutations.txt`."""
+    text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
+    found = []
+    for change in text.split("\n\n")[1:]:
+        head, old, new = (line.strip("\n") for line in change.strip("\n").split("\n"))
+        file, _, tests = head.partition(": ")
+        tests = tests if "/" in tests else _KINDS.format(tests)
+        found.append(Mutation(file, old.removeprefix("- "), new.removeprefix("+ "), tests))
+    return found
 
 
 def copy_checkout(folder: Path) -> None:
@@ -228,7 +90,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mutations-") as temporary:
         folder = Path(temporary) / "checkout"
         copy_checkout(folder)
-        mutations = [one for one in MUTATIONS if chosen.k in one.file]
+        mutations = [one for one in read_mutations() if chosen.k in one.file]
         paths = sorted({path for one in mutations for path in one.tests.split()})
         unchanged = run_tests(folder, [] if chosen.all else paths)
         if unchanged.returncode != 0:

@@ -1,5 +1,8 @@
 """For a fixed spec and seed a model has the same bytes, whatever else changes."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -68,21 +71,7 @@ MODELS = {
     "known": _known,
     "events": _events,
 }
-FINGERPRINTS = {
-    "components": "ce3019272270abf9a8e9306be0c22714cc3c0f5163a6c2c5248dd6d1465b911d",
-    "beside": "85a70a0c53cbc6d6f93a48d2095838ab97507d65c8d7ecd9c412581a39eabb5b",
-    "linear": "106802abd8679faa1ade41980bfc5f0483b0d841524bb87e8c3882ad7d9faa11",
-    "trees": "90ae82c2a53c71164c971dd004de497805300261ab70d991c21c43e32be183ac",
-    "perceptron": "1a7e720a7bc95e53fe5a06069daf68a7234c25f0a3d0d77473e3886363792766",
-    "kernels": "cff0d368a8e965c8e541ae38d93e85e99e0690690107199c322d1ab4289f2a66",
-    "chains": "90f32c77aa5dbdc32c1ddcc87a9a599621dc259f09cc3b8bb6ebc38667049c47",
-    "spectrum": "8cd99b464bf28f2b79933b2265b2d2a0eb979acfa89dd0532cfcf2d019223f4e",
-    "separable": "469cc40e4356fd60e9f70f702ea557a4179fd30fd4ac7573f9c7f3f3969f4b69",
-    "converted": "0775e590e1301e7028954dee236863799b8ade088ed1a66a8fa6e3e35c8b8aad",
-    "known": "036adffd06987711f20bcb5c31ca3a62c2d5ac75d38420e157bb99fb64123146",
-    "events": "407605c7c714abc56bab1b44ab33748e5be6b88c3fa454820f556005ad43ab0b",
-    "prototypes": "504871c49062e005da4186dfae84c6d111d121ad3c2a8474f82bdad69dc55ecc",
-}
+FINGERPRINTS = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", list(MODELS))
