@@ -2,15 +2,12 @@
 
 import dataclasses
 import pickle
-import warnings
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -23,7 +20,6 @@ from tinykernel import (
     save,
     train,
 )
-from tinykernel.base import progress
 from tinykernel.learn.options import RegressorOptions, TrainerOptions
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
@@ -161,59 +157,6 @@ def test_a_share_of_the_rows_chooses_the_epoch(rows):
     order = np.random.default_rng(0).permutation(len(y))
     second = quick(epochs=5, validation_fraction=0.2).fit(X[order], y[order])
     assert first.machine_ == second.machine_
-
-
-@of_both
-def test_threads_and_seed(rows, make):
-    """Protects reproducibility: threads change nothing, the seed changes everything."""
-    X, y, _, _ = rows
-    first, second, other = (
-        make(n_components=96, n_jobs=jobs, random_state=seed).fit(X, y).quantize()
-        for jobs, seed in ((1, 0), (2, 0), (2, 1))
-    )
-    assert first == second != other
-
-
-def interrupting(stage, done):
-    """Return an observer that plays Ctrl-C once."""
-    waiting = [True]
-
-    def observe(message):
-        if message.stage == stage and message.done == done and waiting:
-            waiting.clear()
-            raise KeyboardInterrupt
-
-    return observe
-
-
-def test_ctrl_c_keeps_the_best_model(rows):
-    """Protects Ctrl-C: after an epoch the model is there, with a warning that says so."""
-    X, y, X_test, y_test = rows
-    model = quick(epochs=8)
-    with (
-        progress.observing(interrupting("training", 3)),
-        pytest.warns(ConvergenceWarning, match="interrupted after 3 epochs"),
-    ):
-        model.fit(X, y)
-    assert model.interrupted_
-    assert model.n_iter_ == 3
-    assert model.quantize().predict(X_test).shape == y_test.shape
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert not model.fit(X, y).interrupted_
-
-
-def test_ctrl_c_before_there_is_a_model(rows, monkeypatch):
-    """Protects Ctrl-C in the first epoch: it ends the fit, and an older model stays whole."""
-    X, y, _, _ = rows
-    few = y < 3
-    model = quick().fit(X[few], np.array(["a", "b", "c"])[y[few]])
-    monkeypatch.setattr(
-        "tinykernel.learn.components.learner.Learner.epoch", Mock(side_effect=KeyboardInterrupt)
-    )
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X[few], np.array(["x", "y", "z"])[y[few]])
-    assert set(model.predict(X)) == {"a", "b", "c"}
 
 
 @of_both

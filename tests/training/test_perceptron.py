@@ -1,6 +1,5 @@
 """Training of a perceptron: the integers of the stages, its gradients, and the levels of inputs."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -105,14 +104,3 @@ def test_levels_are_fine_where_values_are_dense(dtype):
     levels = stage.run(rows, Grid.table(dtype, 3))
     assert levels[:, 0].std() > 25
     assert np.ptp(levels[:, 2]) == 0
-
-
-def test_a_batch_in_threads_gives_the_same():
-    """The number of threads changes nothing."""
-    states = []
-    for n_threads in (1, 3):
-        recipe = replace(recipe_of((6, 4), (4, 2)), n_threads=n_threads, batch_rows=96)
-        learner = PerceptronLearner(rows_of(1), recipe)
-        run_epochs(learner, 3, stage=None)
-        states.append(learner._values.tobytes())
-    assert states[0] == states[1]

@@ -11,6 +11,8 @@ from tinykernel.base.errors import DataError
 from tinykernel.learn.trainset import canonical_rows
 from tinykernel.model.scale import raw_dtype_of, to_raw
 
+pytestmark = pytest.mark.usefixtures("page")
+
 
 @settings(max_examples=60, deadline=None)
 @given(
@@ -38,6 +40,5 @@ def test_canonical_rows_depend_only_on_the_content(X, codes, weight, seed):
 def test_raw_types_refuse_what_does_not_fit():
     """Protects firmware from values that its input type cannot hold; names the place."""
     assert to_raw(np.array([[2**31 - 1]]), raw_dtype_of(np.dtype("int64"))).dtype == np.int32
-    with pytest.raises(DataError, match="row 1, column 0 is 2147483648, which int32"):
-        to_raw(np.array([[0], [2**31]]), "int32")
+    refused(DataError, to_raw, np.array([[0], [2**31]]), "int32")
     refused(DataError, raw_dtype_of, np.dtype("U3"))
