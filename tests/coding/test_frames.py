@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tests.cli.tools import QUICK, succeeded
 from tests.coding.test_codes import fruit
-from tests.refusals import refused
+from tests.refusals import SAID, refused
 from tinykernel import (
     Classifier,
     NoveltyDetector,
@@ -28,6 +28,8 @@ from tinykernel.base.coding import Coding
 from tinykernel.base.errors import DataError, ShapeError, TinykernelError
 from tinykernel.base.frames import coded_rows
 from tinykernel.model.file import about
+
+pytestmark = pytest.mark.usefixtures("page")
 
 _QUICK = {"effort": "quick", "random_state": 0}
 _SMALL = {"n_components": 64, "effort": "quick", "random_state": 0}
@@ -98,8 +100,7 @@ def test_estimators_code_frames_and_remember_how(frame, tmp_path):
     numbers = TernaryKernelRegressor(epochs=5, **_SMALL).fit(X, values)
     assert set(numbers.coding_["texts"]) == {"colour", "ripe"}
     names = X.assign(colour=[f"n{i}" for i in range(len(X))])
-    with pytest.raises(DataError, match="'colour' holds 80 different texts in 80 rows"):
-        TernaryKernelClassifier(**_SMALL).fit(names, y)
+    refused(DataError, TernaryKernelClassifier(**_SMALL).fit, names, y)
     plain.fit(X[["ripe"]].eq("yes"), y)
     assert plain.coding_ == {"texts": {}, "gaps": {}, "usual": {"ripe": float(most == "yes")}}
 
@@ -158,7 +159,7 @@ def test_gaps_that_a_pipeline_takes_are_not_those_of_the_firmware(steps):
     filled = make_pipeline(*steps, Classifier(model="linear", **_QUICK)).fit(gap, y)
     assert verify(filled, X, y).differences == 0
     for use, rows in ((verify, gap), (evaluate, gap), (evaluate, gap.tolist())):
-        refused(DataError, use, filled, rows, y, match="fill it, or leave out the steps before")
+        refused(DataError, use, filled, rows, y)
 
 
 def test_a_coding_is_that_of_the_training_rows(require_tool):
@@ -178,17 +179,16 @@ def test_a_coding_is_that_of_the_training_rows(require_tool):
     refused(DataError, classifier.predict, X.assign(b="x"))
     wrong = X.assign(b="x").to_numpy()
     for rows in (wrong, wrong.astype(str)):
-        refused(DataError, TernaryKernelClassifier().fit, rows, y, match="give a frame of pandas")
-    refused(DataError, TernaryKernelRegressor().fit, X, ["a"] * 60, match="y: holds text")
+        refused(DataError, TernaryKernelClassifier().fit, rows, y)
+    refused(DataError, TernaryKernelRegressor().fit, X, ["a"] * 60)
     watch = NoveltyDetector().fit(X)  # has no coding, so that it takes numbers alone
     for wrong in (X.assign(b="x"), gap):
-        assert "'b' holds text or lacks values; give numbers" in refused(
-            DataError, watch.predict, wrong
-        )
+        refused(DataError, watch.predict, wrong)
     for wrong in (X.assign(c="x", b=pd.date_range("2020", periods=60)), X.assign(c="x", b=np.inf)):
         with pytest.raises(ValueError, match=r"dates|infinity"):
             classifier.fit(wrong, y)
         assert np.array_equal(classifier.decision_function(X.assign(b=np.nan)), expected)
+    SAID.clear()  # it has words of scikit-learn
 
 
 def numbered(pd, n=60):
@@ -198,27 +198,26 @@ def numbered(pd, n=60):
 
 
 @pytest.mark.parametrize(
-    ("line", "change"),
+    "change",
     [
-        ("two columns are called 'b'", lambda X: X[["a", "b", "b"]]),
-        ("a frame of 0 rows and 3 columns", lambda X: X[:0]),
-        ("a frame of 60 rows and 0 columns", lambda X: X[[]]),
-        ("'b' holds 60 different dates", lambda X: X.assign(b=np.arange(60).astype("M8[s]"))),
-        ("'b' holds values of type complex", lambda X: X.assign(b=1j)),
-        ("'b' holds values of type list", lambda X: X.assign(b=[[1, 2]] * 60)),
-        ("'b' holds values of type ndarray", lambda X: X.assign(b=[np.arange(2)] * 60)),
-        ("'b' holds values of type object", lambda X: X.assign(b=[object()] * 60)),
-        ("Complex data not supported; give real", lambda X: X.to_numpy() + 1j),
-        ("dates are not numbers", lambda X: np.zeros((60, 3), "M8[s]")),
-        ("a value is itself a list", lambda X: np.array([[1, [2], 3]] * 60, dtype=object)),
+        lambda X: X[["a", "b", "b"]],
+        lambda X: X[:0],
+        lambda X: X[[]],
+        lambda X: X.assign(b=np.arange(60).astype("M8[s]")),
+        lambda X: X.assign(b=1j),
+        lambda X: X.assign(b=[[1, 2]] * 60),
+        lambda X: X.assign(b=[np.arange(2)] * 60),
+        lambda X: X.assign(b=[object()] * 60),
+        lambda X: X.to_numpy() + 1j,
+        lambda X: np.zeros((60, 3), "M8[s]"),
+        lambda X: np.array([[1, [2], 3]] * 60, dtype=object),
     ],
 )
-def test_what_no_firmware_takes_is_one_line(line, change, require_tool, tmp_path):
+def test_what_no_firmware_takes_is_one_line(change, require_tool, tmp_path):
     """Every estimator and function refuses such rows, at fit and later, and says which column."""
     X, y = numbered(require_tool("pandas"))
     wrong = change(X)
-    with pytest.raises(TinykernelError, match=line):
-        TernaryKernelClassifier(**_SMALL).fit(wrong, y[: len(wrong)])
+    refused(TinykernelError, TernaryKernelClassifier(**_SMALL).fit, wrong, y[: len(wrong)])
     fitted, watch = TernaryKernelClassifier(epochs=1, **_SMALL).fit(X, y), NoveltyDetector().fit(X)
     integer = fitted.quantize()
     calls = {

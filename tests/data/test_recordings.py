@@ -236,7 +236,7 @@ def test_bad_sounds(tmp_path):
 def test_a_wav_without_samples_is_one_line(tmp_path, channels):
     """A recorder that is stopped at once leaves a header and no samples: one line says so."""
     sound(tmp_path / "w" / "a.wav", channels=channels)
-    b = sound(tmp_path / "w" / "b.wav", 0, channels=channels)
+    sound(tmp_path / "w" / "b.wav", 0, channels=channels)
     refused(tmp_path / "w", 10)
 
 
@@ -343,7 +343,7 @@ def test_clips_shorter_than_a_window_are_padded(tmp_path):
         sound(tmp_path / "yn"[i % 2] / f"{i}.wav", length)
     found = windows(tmp_path, 40, 40)
     assert (len(found.X), found.padded) == (4, 1)
-    assert "; padded to a window: 1 recording" in str(found)
+    assert str(found).count("padded") == 1
     short = found.X[found.recording == found.recordings.index("n/1.wav")].ravel()
     assert short[:25].any()
     assert not short[25:].any()

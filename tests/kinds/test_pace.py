@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
+from tests.refusals import refused
 from tinykernel import Classifier, train
 from tinykernel.base.errors import TinykernelError
 from tinykernel.kinds import pace, planning
@@ -21,6 +22,8 @@ from tinykernel.learn.components.kind import ComponentsKind
 from tinykernel.learn.effort import Effort
 from tinykernel.learn.loop import Schedule
 from tinykernel.papers.classifier import PaperClassifier
+
+pytestmark = pytest.mark.usefixtures("page")
 
 X, y = load_digits(return_X_y=True)
 X, y = X.astype(np.uint8)[:400], y[:400] % 3
@@ -129,8 +132,7 @@ def test_ctrl_c_while_speeds_are_measured_ends_the_search(monkeypatch):
 
 def test_a_method_without_a_search_refuses_a_limit_of_time():
     """It would be ignored."""
-    with pytest.raises(TinykernelError, match="max_time: this method has no limit"):
-        train(X, y, method=PaperClassifier, max_time=5.0)
+    refused(TinykernelError, train, X, y, method=PaperClassifier, max_time=5.0)
 
 
 @given(st.integers(1, 9), st.lists(st.integers(1, 40), unique=True, max_size=6), st.integers(2, 9))

@@ -17,6 +17,8 @@ from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.spectrum.sample import random_spectrum
 from tinykernel.pieces.spectrum.spec import Spectrum
 
+pytestmark = pytest.mark.usefixtures("page")
+
 
 class Slow:
     """The specification by recursion on Python's integers; keeps the extremes of every step."""
@@ -154,17 +156,20 @@ def test_levels_of_a_full_tone_and_of_the_last_bit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        *(({"length": 100}, "length is 100"), ({"hop": 0}, "hop is 0")),
-        *(({"hop": 65}, "hop is 65"), ({"edges": [1, 5]}, "edges are")),
-        *(({"edges": [2, 5, 5]}, "edges do not rise"), ({"edges": [2, 33]}, "edges are")),
+        {"length": 100},
+        {"hop": 0},
+        {"hop": 65},
+        {"edges": [1, 5]},
+        {"edges": [2, 5, 5]},
+        {"edges": [2, 33]},
     ],
 )
-def test_what_is_refused(change: dict, message: str) -> None:
+def test_what_is_refused(change: dict) -> None:
     """Every field that is out of range is one line."""
     fields = {"length": 64, "hop": 32, "edges": [2, 9], "log_bits": 2, "floor": 0}
-    refused(ModelError, Spectrum, match=message, **fields | change)
+    refused(ModelError, Spectrum, **fields | change)
 
 
 def test_inputs_that_are_no_signal_are_refused() -> None:

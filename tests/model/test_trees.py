@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.refusals import refused
 from tinykernel.base.errors import ModelError
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.trees.sample import random_trees
 from tinykernel.pieces.trees.spec import Trees
+
+pytestmark = pytest.mark.usefixtures("page")
 
 
 def slow_leaf(trees, tree, row):
@@ -56,22 +59,21 @@ def test_totals_are_those_of_the_trees_followed_one_by_one(seed, bits, leaf_bits
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        ({"left": [1, 1]}, "skips more nodes"),
-        ({"test": [0, 9]}, "a threshold too many"),
-        ({"size": [1]}, "another number of nodes"),
-        ({"leaves": [1, 2]}, "leaves has shape"),
-        ({"feature": [0] * 65537, "threshold": [0] * 65537}, "65536 are the most"),
+        {"left": [1, 1]},
+        {"test": [0, 9]},
+        {"size": [1]},
+        {"leaves": [1, 2]},
+        {"feature": [0] * 65537, "threshold": [0] * 65537},
     ],
 )
-def test_what_is_no_tree_is_refused(change, message):
+def test_what_is_no_tree_is_refused(change):
     """A damaged model could make the firmware read beside its tables."""
     whole = Trees([0, 1], [3, -5], [2], [0], [1], [0, 1], [1, 0], [-7, 1, 4], [10])
     types = {"leaves": np.int8}
     changed = {name: np.array(v, types.get(name, np.uint8)) for name, v in change.items()}
-    with pytest.raises(ModelError, match=message):
-        replace(whole, **changed)
+    refused(ModelError, replace, whole, **changed)
 
 
 def test_sums_of_some_trees_are_proved():

@@ -16,11 +16,13 @@ import pytest
 
 from tests.modelfile.files import SUFFIXES, as_file, fit, refusal
 from tests.random_models import make_model, random_model
-from tests.refusals import refused
+from tests.refusals import SAID, refused
 from tinykernel.base.errors import FileError, FormatError, TinykernelError
 from tinykernel.model import file as modelfile
 from tinykernel.model.file import load, save
 from tinykernel.model.records import VERSION, read_container, write_container
+
+pytestmark = pytest.mark.usefixtures("page")
 
 
 @pytest.mark.parametrize(
@@ -46,6 +48,7 @@ def test_cut_and_flipped_files(tmp_path, classifier, suffix, kind) -> None:
         else:
             same = loaded.quantize() if kind == "classifier" else loaded
             assert same == classifier.quantize()
+    SAID.clear()  # which byte says what is not promised
 
 
 @cache
@@ -86,59 +89,57 @@ def array(name: str, value: Any) -> Change:
 
 _WRONG = {
     "integer": [
-        (lambda h, a: h.update(version=VERSION + 1), "upgrade tinykernel"),
-        (lambda h, a: h.update(version=VERSION - 1), "train the model again"),
-        (lambda h, a: h.update(version="1"), "states no version"),
-        (lambda h, a: h.update(format="other"), "not a tinykernel model"),
-        (lambda h, a: h.update(kind="classifier"), "header is damaged"),
-        (lambda h, a: h.update(object={"record": ["os.system", {}]}), "header is damaged"),
-        (lambda h, a: h.update(object={"record": ["IntegerModel"]}), "header is damaged"),
-        (lambda h, a: h.update(fingerprint="0" * 64), "fingerprint differs"),
-        (lambda h, a: a.pop("model.stages.1.scale"), "header is damaged"),
-        (part("input", "channels", True), "channels is not an integer"),
-        (field("decision_scale", {"float": "nan"}), "decision_scale is not a finite number"),
-        (part("answers", "classes", {"tuple": [1, "\ud800"]}), "header is damaged"),
-        (field("un\nknown", 5), r"'un\nknown' is unknown"),
-        (field("unknown", 5), "'unknown' is unknown"),
-        (field("readout", None), "readout is no Readout"),
-        (part("readout", "offset", {"scalar": ["|V8", 1]}), "header is damaged"),
-        (field("stages", {"tuple": [{"record": ["Decision", {}]}]}), "'stages' is a 'Decision'"),
-        (stage(0, "bits", 8.0), "bits is not an integer"),
-        (stage(0, "span", None), "need the span"),
-        (stage(0, "late", 1), "damaged Scale: 'late' is unknown"),
-        (stage(1, "permutation", {"record": ["Scale", {}]}), "'permutation' is a 'Scale'"),
-        (stage(1, "halve_first", {"tuple": [1] * 5}), "halve_first is not a bool"),
-        (stage(1, "phase_shift", 99), "phase_shift is 99"),
-        (stage(1, "phase_shift", 3.0), "phase_shift is not an integer"),
-        (stage(1, "diagonal", {"array": "model.stages.1.sign"}), "diagonal has shape"),
-        (array("stages.1.scale", np.full(5, 0.5)), "is not a finite uint8"),
-        (array("stages.1.scale", np.ones(5, "u1")), "start has shape (64,), expected (5)"),
-        (array("stages.1.scale", np.ones((32, 1), "u1")), "scale has shape"),
-        (array("stages.0.multiplier", np.full(1, np.nan, "f4")), "multiplier holds a value"),
-        (array("readout.offset", np.zeros(3, "i4")), "fingerprint differs"),
+        lambda h, a: h.update(version=VERSION + 1),
+        lambda h, a: h.update(version=VERSION - 1),
+        lambda h, a: h.update(version="1"),
+        lambda h, a: h.update(format="other"),
+        lambda h, a: h.update(kind="classifier"),
+        lambda h, a: h.update(object={"record": ["os.system", {}]}),
+        lambda h, a: h.update(object={"record": ["IntegerModel"]}),
+        lambda h, a: h.update(fingerprint="0" * 64),
+        lambda h, a: a.pop("model.stages.1.scale"),
+        part("input", "channels", True),
+        field("decision_scale", {"float": "nan"}),
+        part("answers", "classes", {"tuple": [1, "\ud800"]}),
+        field("un\nknown", 5),
+        field("unknown", 5),
+        field("readout", None),
+        part("readout", "offset", {"scalar": ["|V8", 1]}),
+        field("stages", {"tuple": [{"record": ["Decision", {}]}]}),
+        stage(0, "bits", 8.0),
+        stage(0, "span", None),
+        stage(0, "late", 1),
+        stage(1, "permutation", {"record": ["Scale", {}]}),
+        stage(1, "halve_first", {"tuple": [1] * 5}),
+        stage(1, "phase_shift", 99),
+        stage(1, "phase_shift", 3.0),
+        stage(1, "diagonal", {"array": "model.stages.1.sign"}),
+        array("stages.1.scale", np.full(5, 0.5)),
+        array("stages.1.scale", np.ones(5, "u1")),
+        array("stages.1.scale", np.ones((32, 1), "u1")),
+        array("stages.0.multiplier", np.full(1, np.nan, "f4")),
+        array("readout.offset", np.zeros(3, "i4")),
     ],
     "classifier": [
-        (array("classes_", np.array(["a", "b", "c"])), "classes_ does not go"),
-        (field("machine_", None), "no fitted machine"),
-        (field("decay", 0.5), "unknown parameter 'decay'"),
-        (field("n_features_in_", 5), "n_features_in_ does not go"),
-        (field("feature_names_in_", {"objects": [[-1], ["a"] * 3]}), "header is damaged"),
-        (field("__class__", 5), "holds '__class__'"),
-        (field("predict_", {"record": ["Permutation", {}]}), "'predict_' is a 'Permutation'"),
+        array("classes_", np.array(["a", "b", "c"])),
+        field("machine_", None),
+        field("decay", 0.5),
+        field("n_features_in_", 5),
+        field("feature_names_in_", {"objects": [[-1], ["a"] * 3]}),
+        field("__class__", 5),
+        field("predict_", {"record": ["Permutation", {}]}),
     ],
 }
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "message"),
-    [(kind, *case) for kind, cases in _WRONG.items() for case in cases],
+    ("kind", "change"), [(kind, change) for kind in _WRONG for change in _WRONG[kind]]
 )
-def test_wrong_content_is_refused(tmp_path, kind, change, message) -> None:
+def test_wrong_content_is_refused(tmp_path, kind, change) -> None:
     """A well-formed file with wrong content is refused before an object is made of it."""
     header, arrays = read_container(contents(kind))
     change(header, arrays)
-    line = refusal(as_file(tmp_path, write_container(header, arrays)))
-    assert any(text in line for text in message.split("|"))
+    refusal(as_file(tmp_path, write_container(header, arrays)))
 
 
 def zipped(members: list[tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -> bytes:
@@ -167,26 +168,26 @@ def overlapping(count: int = 2000, size: int = 1 << 20) -> bytes:
 
 def test_zip_members_that_share_their_bytes(tmp_path) -> None:
     """Overlapping members made a small file take gigabytes."""
-    assert "damaged" in refusal(as_file(tmp_path, overlapping()))
+    refusal(as_file(tmp_path, overlapping()))
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    "data",
     [
-        (zipped([("a.npy", b"")]), "not a tinykernel model"),
-        (zipped([("header.json", bytes(10**6))], zipfile.ZIP_DEFLATED), "damaged"),
-        (zipped([("header.json", b"[" * 100_000)]), "header is damaged"),
-        (zipped([("header.json", b'{"format": NaN}')]), "header is damaged"),
-        (zipped([("header.json", b"1" * 10_000)]), "header is damaged"),
-        (zipped([("header.json", b"{}")] * 2), "damaged"),
-        (zipped([(f"{i}.npy", b"") for i in range(5000)]), "damaged"),
-        (b"front" + zipped([("header.json", b"{}")]), "not a tinykernel model"),
-        (b"PK\5\6" + bytes(18), "not a tinykernel model"),
+        zipped([("a.npy", b"")]),
+        zipped([("header.json", bytes(10**6))], zipfile.ZIP_DEFLATED),
+        zipped([("header.json", b"[" * 100_000)]),
+        zipped([("header.json", b'{"format": NaN}')]),
+        zipped([("header.json", b"1" * 10_000)]),
+        zipped([("header.json", b"{}")] * 2),
+        zipped([(f"{i}.npy", b"") for i in range(5000)]),
+        b"front" + zipped([("header.json", b"{}")]),
+        b"PK\5\6" + bytes(18),
     ],
 )
-def test_other_archives_are_refused(tmp_path, data, message) -> None:
+def test_other_archives_are_refused(tmp_path, data) -> None:
     """What is compressed, doubled, shifted or endless is not ours."""
-    assert message in refusal(as_file(tmp_path, data))
+    refusal(as_file(tmp_path, data))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_array_headers_are_not_believed(tmp_path, header) -> None:
     with zipfile.ZipFile(path, "a") as archive:
         member = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(raw)) + raw + bytes(8)
         archive.writestr("model.a.npy", member)
-    assert "an array in it is damaged" in refusal(path)
+    refusal(path)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -219,19 +220,19 @@ def test_only_regular_files_of_a_limited_size_are_read(tmp_path, suffix) -> None
     """A pipe would block for ever, and a sparse file of 3 GB would fill the memory."""
     path = tmp_path / f"model.{suffix}"
     os.mkfifo(path)
-    assert "not a regular file" in refusal(path)
+    refusal(path)
     path.unlink()
     path.mkdir()
-    assert "not a regular file" in refusal(path)
+    refusal(path)
     path.rmdir()
     with path.open("wb") as stream:
         stream.truncate(3 << 30)
-    assert "longer than 64 MiB" in refusal(path)
+    refusal(path)
 
 
 def test_paths_that_do_not_work(tmp_path) -> None:
     """Missing files, folders and unknown suffixes give one line; nothing is left behind."""
-    assert "no such file" in refusal(tmp_path / "none.tkm")
+    refusal(tmp_path / "none.tkm")
     for function in (lambda p: save(make_model(0), p), load):
         refused(FileError, function, tmp_path / "model.joblib")
     refused(FileError, save, make_model(0), tmp_path / "none" / "model.tkm")

@@ -92,7 +92,6 @@ def test_names_say_label_and_group(image, tmp_path):
     data = load_data(tmp_path, pictures=how, test_size=0.34)
     assert sorted(set(data.y_train.tolist())) == ["a", "b"]
     assert set(data.group_train.tolist()).isdisjoint(data.group_test.tolist())
-    assert "held out, whole groups" in data.split
     refused(tmp_path, name="{label}-{person}-{n}")
     with pytest.raises(OptionError):
         PictureReading(groups="person")
