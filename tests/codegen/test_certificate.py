@@ -16,11 +16,14 @@ from tests.firmware.compiling import put_runtime
 from tests.firmware.local_models import ALL
 from tests.fuzz.proofs import load_checker
 from tests.random_models import one_class, random_model, with_linear
+from tests.refusals import SAID
 from tests.sessions import ROOT
 from tinykernel.compile.plan import certificate
 from tinykernel.compile.sources import render_sources
 from tinykernel.model.file import save
 from tinykernel.model.integer import IntegerModel
+
+pytestmark = pytest.mark.usefixtures("page")
 
 CHECKER = ROOT / "firmware" / "check_proof.py"
 
@@ -59,6 +62,7 @@ class Checker:
         message = str(caught.value.code)
         assert message.startswith("refused: ")
         assert "\n" not in message
+        SAID.append(message)
         return message
 
     def write(self, export: Export) -> None:
@@ -134,8 +138,8 @@ def test_a_changed_prototype_or_threshold_is_refused(table, checker):
     """Of one class the distance is bounded by every level; a forged digest does not help."""
     export = export_of(one_class(random_model(3, n_features=12), 3, 1))
     text = change_entry(export.text, table)
-    assert f"{table} is not" in checker.refuse(export._replace(text=text))
-    assert " is within " in checker.refuse(checker.forged(export, text))
+    checker.refuse(export._replace(text=text))
+    checker.refuse(checker.forged(export, text))
 
 
 def change_entry(text: str, table: str, place: int = 0) -> str:
@@ -183,7 +187,7 @@ def test_kernels_taps_and_units_are_summed_up(name, table, checker):
     export, caught = export_of(ALL[name]()), 0
     for place in range(9):
         text = change_entry(export.text, table, place)
-        assert f"{table} is not" in checker.refuse(export._replace(text=text))
+        checker.refuse(export._replace(text=text))
         try:
             checker.accept(checker.forged(export, text))
         except SystemExit:
@@ -192,7 +196,7 @@ def test_kernels_taps_and_units_are_summed_up(name, table, checker):
     assert caught
     if "kernels" in table:
         top = re.sub(r"\d+u, /\* top", "5u, /* top", export.text)
-        assert "level" in checker.refuse(checker.forged(export, top))
+        checker.refuse(checker.forged(export, top))
 
 
 def lessen(text: str, pattern: str) -> str:
@@ -219,6 +223,7 @@ def test_every_bound_and_witness_counts(checker, whole):
     for i, witness in enumerate(whole.proof["witnesses"]):
         change = {"inputs": witness["inputs"].translate({43: 45, 45: 43})}
         assert witness["stage"] in refused("witnesses", i, change)
+    SAID.clear()  # the stages of all are checked above
 
 
 def test_witnesses_are_required(checker, whole):
@@ -226,7 +231,7 @@ def test_witnesses_are_required(checker, whole):
     said = whole.proof["witnesses"]
     for wrong in ([], said[1:], said[:-1], [*said, said[-1]], [said[1], said[0], *said[2:]]):
         proof = whole.proof | {"witnesses": wrong}
-        assert "witness" in checker.refuse(whole._replace(proof=proof))
+        checker.refuse(whole._replace(proof=proof))
 
 
 TRICKS = {
@@ -270,8 +275,7 @@ def test_a_program_that_the_compiler_reads_otherwise_is_refused(trick, checker, 
 @pytest.mark.parametrize("line", ["#define tk_biases tk_gains", "#undef TK_BLOCKS", "#pragma x"])
 def test_a_header_cannot_rename_a_table(line, checker, whole):
     """What NAME.c includes first must speak of the model alone."""
-    message = checker.refuse(whole._replace(header=f"{whole.header}{line}\n"))
-    assert "the header" in message
+    checker.refuse(whole._replace(header=f"{whole.header}{line}\n"))
 
 
 @pytest.mark.parametrize(
@@ -287,14 +291,14 @@ def test_the_type_of_samples_must_not_hang_on_a_condition(hidden, checker):
     export, typedef = export_of(ALL["spectrum, int16"]()), "typedef int16_t m_input_t;"
     header = export.header.replace(typedef, hidden.format(typedef))
     assert header != export.header
-    assert "hangs on a condition" in checker.refuse(export._replace(header=header))
+    checker.refuse(export._replace(header=header))
 
 
 def test_a_floor_of_levels_beyond_its_type_is_refused(checker):
     """A level less its floor would leave 32 bits, as the digest of a forged proof would hide."""
     export = export_of(ALL["spectrum, int16"]())
     text = re.sub(r"\d+u?, /\* floor", "2147483648u, /* floor", export.text)
-    assert "a floor of other bits" in checker.refuse(checker.forged(export, text))
+    checker.refuse(checker.forged(export, text))
 
 
 def test_hostile_sizes_end_in_one_line(checker, whole):
@@ -325,14 +329,15 @@ def test_hostile_sizes_end_in_one_line(checker, whole):
             checker.module.main(str(checker.folder / "p.json"), str(checker.folder / "m.c"))
     with pytest.raises(SystemExit, match="no file"):
         checker.module.main("/dev/zero", str(checker.folder / "m.c"))
+    SAID.clear()  # it has words of Python, which each release changes
 
 
 def test_proof_of_another_model_is_refused(checker, whole):
     """The fingerprint in the C is compared, and a stage must not be left out."""
     other = whole.proof | {"fingerprint": "0" * 64}
-    assert "another model" in checker.refuse(whole._replace(proof=other))
+    checker.refuse(whole._replace(proof=other))
     short = whole.proof | {"bounds": whole.proof["bounds"][:-1]}
-    assert "stages are missing" in checker.refuse(whole._replace(proof=short))
+    checker.refuse(whole._replace(proof=short))
 
 
 def test_inspect_writes_the_proof(checker, tmp_path, capsys):

