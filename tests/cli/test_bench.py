@@ -23,6 +23,5 @@ def test_bench_prints_instructions_by_stage(work, require_platforms) -> None:
     assert 0.95 * found["instructions"] < found["fewest_instructions"] < found["instructions"]
     assert found["rows"] == 3
     table = succeeded(*arguments)
-    assert "the time varies with the data by " in table.stdout
     assert f"{1e3 * found['seconds'][0]:.2f}-" in table.stdout
     assert str(found["instructions"]) in table.stdout

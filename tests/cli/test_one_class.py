@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.tools import blobs, failed, json_of, run, succeeded
+from tests.cli.tools import blobs, failed, json_of, succeeded
 from tinykernel import load
 from tinykernel.model.file import about
 
@@ -35,13 +35,11 @@ def test_the_commands_work_on_it(normal, tmp_path) -> None:
     labels = json_of("predict", model, normal / "all.npz")["labels"]
     assert set(labels) == {"normal", "novel"}
     succeeded("evaluate", model, normal / "all.npz")
-    assert "novel above" in run("inspect", model).stdout
     output = tmp_path / "again.tkm"
     result = succeeded(
         "calibrate", model, normal / "fresh.npz", "--false-alarms", "2%", "-o", output
     )
-    assert "at most 2 % of rows like these are taken for novel" in result.stdout
-    assert "at most 2 %" in about(output)["calibration"]["statement"]
+    assert about(output)["calibration"]["statement"] in result.stdout
     assert load(output).readout.offset[0] <= load(model).readout.offset[0]
     failed("calibrate", model, normal / "normal.npz", "--false-alarms", "2%", "-o", output)
 

@@ -19,7 +19,6 @@ def test_report(work):
     over = run(*command, "--budget", found["flash"] - 1)
     assert over.exit_code == 1
     assert json.loads(over.stdout)["fits"] is False
-    assert ", 1 byte more than" in over.stderr
     succeeded(*command, "--budget", found["flash"])
 
 
@@ -38,7 +37,7 @@ def test_report_as_markdown(work):
     assert {len(row) for row in table} == {6}
     over = run(*command, "--budget", "1KB")
     assert over.exit_code == 1
-    assert "- **cortex-m4: " in over.stdout
+    assert "**cortex-m4:" in over.stdout
     failed(*command, "--json", status=2)
 
 
@@ -58,7 +57,5 @@ def test_page(work, tmp_path):
     rows = arrays(data)
     np.savez(tmp_path / "old.npz", X=rows["X_train"], y=rows["y_train"])
     run("report", work / "gesture.tkm", *given[:-1], tmp_path / "old.npz", "--html", page)
-    assert "About 100 % of these rows were used in training" in page.read_text()
     over = run(*command, "--budget", "1KB")
     assert over.exit_code == 1
-    assert "It does not fit the STM32L053R8" in page.read_text()

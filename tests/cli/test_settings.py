@@ -18,9 +18,7 @@ def test_options_lists_every_option_of_the_trainer() -> None:
         expected = field.name not in renamed
         assert not expected or listed[field.name]["text"]
     assert listed["epochs"]["range"] == "1 or more"
-    assert run("options", "epochs").stdout.startswith("epochs   Passes over the training rows.")
-    assert "default  6 to 120" in run("options", "epochs").stdout
-    assert "epochs" in run("options").stdout
+    assert listed["epochs"]["text"] in run("options", "epochs").stdout
 
 
 def test_a_file_of_settings_says_the_same_as_options(work, tmp_path) -> None:

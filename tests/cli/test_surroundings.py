@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.tools import QUICK, ROOT, process, run, succeeded, table_with_groups
+from tests.cli.tools import QUICK, ROOT, process, succeeded, table_with_groups
 from tinykernel.face import main
 from tinykernel.model.file import load
 
@@ -40,8 +40,9 @@ def test_many_classes_brought_a_warning_of_scikit_learn(tmp_path, monkeypatch, r
     np.savez(tmp_path / "d.npz", X=np.random.default_rng(0).normal(size=(120, 4)), y=y)
     train = ("train", tmp_path / "d.npz", "-o", tmp_path / "m.tkm", *QUICK)
     monkeypatch.setattr(sys, "argv", ["tinykernel", *map(str, train)])
-    with pytest.raises(SystemExit, match=r"^0$"):
+    with pytest.raises(SystemExit) as ended:
         main()
+    assert ended.value.code == 0
     assert not recwarn.list
 
 
@@ -108,8 +109,7 @@ def test_paths_with_spaces_and_quotes(work, tmp_path, monkeypatch, require_tool)
     for name in ("gesture.tkm", "data.npz"):
         (place / name).write_bytes((work / name).read_bytes())
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    verified = run("verify", place / "gesture.tkm", place / "data.npz")
-    assert "C and Python agree" in verified.stdout, verified.output
+    succeeded("verify", place / "gesture.tkm", place / "data.npz")
     assert list(temporary.iterdir()) == []
     succeeded("export", place / "gesture.tkm", "-o", place / "the project")
     assert (place / "the project" / "platformio.ini").is_file()

@@ -22,7 +22,6 @@ def test_tools_of_this_computer(monkeypatch, tmp_path) -> None:
     (row,) = json_of("targets", "--tools", "--target", "esp8266")  # zig does not build for it
     lacking = {"compiler": None, "emulator": None, "install": "its gcc and qemu"}
     assert row == {"target": "esp8266"} | lacking
-    assert "its gcc and qemu" in run("targets", "--tools").stdout
     failed("targets", "--tools", "--fits", __file__, status=2)
 
 
@@ -37,9 +36,7 @@ def test_which_boards_hold_a_model(work) -> None:
     assert pico["fits"]
     assert 2000 * 1024 < pico["flash_left"] < pico["flash"]
     text = run("targets", "--fits", work / "gesture.tkm").stdout
-    assert "estimated without a compiler" in text
-    fitting = sum(row["fits"] for row in rows)
-    assert f"{fitting} of {len(rows)} boards can hold it" in text
+    assert all(row["board"] in text for row in rows)
     asked = ("targets", "--fits", work / "gesture.tkm", "--target", "cortex-m7f,esp8266")
     chosen = json_of(*asked)
     assert {row["target"] for row in chosen} == {"cortex-m7", "esp8266"}

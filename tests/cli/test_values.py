@@ -46,12 +46,3 @@ def test_every_command_speaks_of_values(values, tmp_path):
     assert verified["evaluation"]["r2"] > 0.5
     given = (model, data, "-o", tmp_path / "c.tkm", "--max-error", "1%")
     failed("calibrate", *given)
-
-
-def test_a_budget_holds(values, tmp_path):
-    """Forms of a regressor compete within the budget, as those of a classifier do."""
-    given = ("--label", "hours", "--task", "regression", "--budget", "4KB")
-    quick = ("--set", "epochs=2", "--effort", "quick")
-    found = json_of("train", values / "wear.csv", "-o", tmp_path / "m.tkm", *given, *quick)
-    assert 0 < found["flash"] <= 4096
-    assert found["outputs"] == ["hours"]

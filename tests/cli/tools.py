@@ -12,6 +12,7 @@ from unittest.mock import patch
 import numpy as np
 from typer.testing import CliRunner, Result
 
+from tests.refusals import SAID
 from tinykernel.face import app
 from tinykernel.face import output as bars
 
@@ -58,6 +59,7 @@ def failed(*arguments: object, status: int = 1) -> str:
     lines = result.stderr.splitlines()
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("error: ")
+    SAID.append(lines[0])
     return lines[0]
 
 
