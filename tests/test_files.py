@@ -137,7 +137,7 @@ def test_failed_renaming_puts_old_folder_back(tmp_path, monkeypatch, error) -> N
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", ""])
 def test_names_stay_inside_the_folder(tmp_path, name) -> None:
     """A generated file name cannot lead out of the project."""
-    with pytest.raises(ValueError, match="not a relative path"):
+    with pytest.raises(ValueError, match="relative"):
         replace_folder_atomically(tmp_path / "out", {name: b""})
     assert contents(tmp_path) == {}
 

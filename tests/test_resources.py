@@ -57,7 +57,7 @@ def test_installed_package_uses_its_own_folders(tmp_path, monkeypatch) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "other"\n', encoding="utf-8")
     package.mkdir()
     monkeypatch.setattr(resources, "_PACKAGE", package)
-    with pytest.raises(FileNotFoundError, match="install the package again"):
+    with pytest.raises(FileNotFoundError):
         resources.source_folder("templates")
     (package / "templates").mkdir()
     assert resources.source_folder("templates") == package / "templates"
@@ -75,5 +75,5 @@ def test_public_names_exist() -> None:
     for name in tinykernel.__all__:
         assert getattr(tinykernel, name) is not None
     assert set(tinykernel.__all__) <= set(dir(tinykernel))
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    with pytest.raises(AttributeError):
         _ = tinykernel.nothing

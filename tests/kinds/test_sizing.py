@@ -133,4 +133,4 @@ def test_convolutions_of_spectra_compete_with_fewer_channels_in_less_time():
         channels.append(spec.n_channels)
     assert 16 <= channels[1] < channels[0]
     few = problem_of(X[:599], y[:599], "8KB", (1600, 1), **shared)
-    assert "600 windows" in SeparableKind().applies(few)
+    assert SeparableKind().applies(few)

@@ -54,7 +54,6 @@ def test_a_report_names_every_limit_that_is_exceeded():
     found = report(model, "cortex-m4", budget, compiler="none")
     begins = [line.split(" is ")[0].split(" are ")[0] for line in found.problems]
     assert begins == ["RAM", "stack", "instructions", "time"]
-    assert "of the budget" in found.problems[0]
     assert found.to_dict()["instructions"] == found.instructions
     assert report(model, "cortex-m4", "flash=100KB,time=1s@80MHz", compiler="none").fits
 

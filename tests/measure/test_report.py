@@ -113,7 +113,7 @@ def test_chip_that_is_too_small() -> None:
     large = random_model(1, n_features=2048, n_classes=2, diagonal_kind="sign")
     result = report(large, "cortex-m0plus", compiler="none")
     assert not result.fits
-    assert "RAM is" in result.problems[0]
+    assert len(result.problems) == 1
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,7 @@ def test_what_is_not_known_is_left_out() -> None:
     page = report_page(large, "cortex-m0plus", compiler="none")
     assert not page.fits
     text = page.to_html()
-    assert "does not fit the STM32L053R8" in text
     assert "accuracy" not in text
-    assert "not counted: no compiler was to be used" in text
     assert "(estimate)" in text
     assert page._repr_html_().startswith("<iframe srcdoc=")
 
@@ -125,8 +123,6 @@ def test_a_page_shows_what_the_model_file_keeps(page, tmp_path) -> None:
     save(page.model, file, {"evaluation": kept})
     text = report_page(file, "cortex-m0plus", compiler="none").to_html()
     assert f"{100 * page.judged.accuracy:.2f} %" in text
-    assert "held out by the training" in text
-    assert "margin at least" not in text
     huge = (2**62 * np.eye(3, dtype=np.int64)).tolist()
     wrong = [{"confusion": [[-1]]}, {"confusion": huge}, {"baselines": {"tree": 3}}]
     for damaged in (None, [], *({**kept, **one} for one in wrong)):

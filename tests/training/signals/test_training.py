@@ -197,7 +197,7 @@ def test_ctrl_c_in_closed_form_leaves_a_model(waves, stage, number, keeps):
 
     with progress.observing(interrupt):
         if keeps:
-            with pytest.warns(ConvergenceWarning, match="was interrupted"):
+            with pytest.warns(ConvergenceWarning):
                 model.fit(X, y)
             assert model.interrupted_
             assert model.score(X, y) > 0.8
