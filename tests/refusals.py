@@ -17,14 +17,15 @@ def refused(
     call: Callable[..., Any],
     /,
     *arguments: Any,
+    match: str | None = None,
     code: str | None = None,
     **options: Any,
 ) -> str:
-    """Return the message with which a call is refused, of one line.
+    """Return the message with which a call is refused: one line, in which `match` is found.
 
     `code` is that of the error, where `kind` is a sort of several.
     """
-    with pytest.raises(kind) as caught:
+    with pytest.raises(kind, match=match) as caught:
         call(*arguments, **options)
     assert code in (None, caught.value.code)
     assert "\n" not in str(caught.value)
