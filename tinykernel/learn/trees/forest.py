@@ -247,7 +247,7 @@ def grow_forest(forest: Forest, room: Room, most: int, watch: Watch | None = Non
             forest.fit_leaves()
             fitted = _FIT_AGAIN * len(forest.trees)
         o = (o + 1) % n_outputs
-        if watch is not None and o == 0 and not watch.goes_on(forest):
+        if watch is not None and o == 0 and not watch.may_continue(forest):
             break
     return forest
 
@@ -270,7 +270,7 @@ class Watch:
     n_summed: int = 0
     n_fits: int = -1
 
-    def goes_on(self, forest: Forest) -> bool:
+    def may_continue(self, forest: Forest) -> bool:
         """Record loss and accuracy of the trees so far; False if the loss no longer falls."""
         decisions = self.decide(forest)
         losses = (0.0,) * decisions.shape[1] if self.values else ()

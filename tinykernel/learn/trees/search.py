@@ -20,7 +20,6 @@ from tinykernel.learn.linear.training import (
     LinearRecipe,
     TrainingRows,
     linear_dropout,
-    round_linear,
 )
 from tinykernel.learn.loop import run_epochs
 from tinykernel.learn.trainset import TrainSet
@@ -385,11 +384,9 @@ class LinearPart:
         rows = TrainingRows(Q, target.astype(np.float32), weight.astype(np.float32))
         learner = LinearLearner(rows, recipe)
         run_epochs(learner, epochs, stage=None)
-        levels, step = round_linear(learner.linear, _BITS)
-        fine = float(learner.scale()) * float(learner.unit) * float(step)
+        levels, fine, _ = learner.stored()
         worth = 2.0 ** np.ceil(np.log2(fine * scale)) / scale
-        weights = np.rint(levels.T.astype(np.float64) * (fine / worth)[:, np.newaxis])
-        weights[:, learner.spread == 0] = 0
+        weights = np.rint(levels * (fine / worth)[:, np.newaxis])
         shift = worth * np.einsum("oi,i->o", weights, learner.mean.astype(np.float64))
         return LinearPart(weights.astype(np.int8), worth, learner.offset.astype(np.float64) - shift)
 
