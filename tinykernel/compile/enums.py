@@ -235,7 +235,7 @@ def _endings() -> frozenset[str]:
     return frozenset(re.findall(r"\{\{ NAME \}\}_([A-Z0-9_]+)", "\n".join(texts)))
 
 
-def taken_by(model: IntegerModel) -> str:
+def takes_of(model: IntegerModel) -> str:
     """Describe the input of a model: values, or windows or images of a shape, and numbers."""
     taken = _looks(model) if model.camera is None else model.camera.title
     return taken + (f" and {model.beside.title}" if model.beside is not None else "")

@@ -33,7 +33,7 @@ from tinykernel.base.files import (
 )
 from tinykernel.base.frames import in_numbers
 from tinykernel.compile.compilers import Toolchain, zig_command
-from tinykernel.compile.enums import consists_of, constants_of, made_of, taken_by
+from tinykernel.compile.enums import consists_of, constants_of, made_of, takes_of
 from tinykernel.compile.plan import FORMAT
 from tinykernel.compile.sources import render_selftest, render_single, render_sources, render_web
 from tinykernel.compile.targets import Board, Target, board_for, find_target
@@ -154,7 +154,7 @@ def _context(model: IntegerModel, name: str, n_vectors: int) -> dict[str, Any]:
         "macro": name.upper(),
         "title": name.replace("_", " ").capitalize(),
         "model": model,
-        "taken": taken_by(model),
+        "taken": takes_of(model),
         "made": made_of(model),
         "pieces": consists_of(model),
         "fingerprint": model.fingerprint()[:8],

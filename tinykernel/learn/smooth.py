@@ -71,7 +71,7 @@ class Smooth:
         return loss, explained
 
 
-def smoothed(
+def smooth_rows(
     data: TrainSet, options: TrainerOptions, recipe: Recipe
 ) -> tuple[TrainSet, Recipe, Smooth | None]:
     """Replace few rows with squared errors by rows of a smooth fit; other data get None."""

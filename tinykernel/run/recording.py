@@ -50,7 +50,7 @@ class Sensor:
         self._reader: Lines | Frames = Lines() if form == "text" else Frames()
         self._arrived: queue.SimpleQueue[tuple[float, bytes | TinykernelError]]
         self._arrived = queue.SimpleQueue()
-        self._begin = self._latest = time.monotonic()
+        self._start = self._latest = time.monotonic()
         self._waiting: Arrived | None = None  # came with those that made the channels known
         self._seen = b""
         self._stop = threading.Event()
@@ -102,7 +102,7 @@ class Sensor:
             now, data = time.monotonic(), b""
         if isinstance(data, TinykernelError):
             raise data
-        if now - max(self._begin, self.arrivals.latest) > _SILENCE and self.names:
+        if now - max(self._start, self.arrivals.latest) > _SILENCE and self.names:
             raise BoardError(
                 f"{self.link.port}: no sample in {_SILENCE:.0f} seconds; check that the sketch runs"
             )

@@ -12,7 +12,7 @@ from tinykernel.kinds.problem import Problem
 from tinykernel.learn.linear import normal_equations
 from tinykernel.learn.linear.kind import LinearKind, LinearSpec
 from tinykernel.learn.linear.normal_equations import LIKELY, fit_discriminants
-from tinykernel.learn.linear.training import LinearLearner, LinearRecipe, TrainingRows, blended
+from tinykernel.learn.linear.training import LinearLearner, LinearRecipe, TrainingRows, blend
 from tinykernel.learn.loop import run_epochs
 from tinykernel.learn.loss import targets_of
 from tinykernel.learn.options import TrainerOptions
@@ -71,7 +71,7 @@ def test_a_blend_is_taken_where_it_is_ahead() -> None:
     assert "blended" in chosen(rows, codes)
     assert "blended" in chosen(rows, codes, groups=groups)
     learner = learned(rows, codes, 6)
-    levels, unit, offset = blended(learner)
+    levels, unit, offset = blend(learner)
     fresh, truth = clouds(6, 6000, 30, 1)
     fresh, truth = fresh[240:], truth[240:]
     by_blend = (fresh @ (unit * levels.T) + offset).argmax(axis=1)
@@ -110,9 +110,9 @@ def test_a_class_in_one_group_alone_makes_a_finite_blend() -> None:
     for alone in (1, 3):
         parted = np.where(codes == alone, 11, groups)
         learner = learned(rows, codes, 4)
-        assert np.isfinite(blended(learner)[2]).all()
+        assert np.isfinite(blend(learner)[2]).all()
         inside = learned(rows[codes != alone], codes[codes != alone], 4)
-        assert np.array_equal(blended(inside)[0], inside.stored()[0])
+        assert np.array_equal(blend(inside)[0], inside.stored()[0])
         options = {"model": "linear", "linear": 8, "epochs": 5}
         model = Classifier(**options, random_state=0).fit(rows, codes, groups=parted)
         assert np.isfinite(model.decision_function(rows)).all()

@@ -24,7 +24,7 @@ def prepared(n=80, dtype=np.float32, groups=None, loss="squared"):
 def test_the_fit_is_nearer_to_the_truth_than_the_rows():
     """What is learned has less noise than what was given."""
     data, options = prepared()
-    learned, recipe, _fit = smooth.smoothed(data, options, RECIPE)
+    learned, recipe, _fit = smooth.smooth_rows(data, options, RECIPE)
     assert len(learned.X) == 16 * 80
     assert recipe.noise == 0
     truth = np.sin(learned.X[:, 0])
@@ -39,7 +39,7 @@ def test_the_fit_is_nearer_to_the_truth_than_the_rows():
 def test_a_fit_is_judged_on_rows_left_out():
     """Its loss there is that of the noise, at least, while it follows the rows that it knows."""
     data, options = prepared()
-    fit = smooth.smoothed(data, options, RECIPE)[2]
+    fit = smooth.smooth_rows(data, options, RECIPE)[2]
     folds = trial_folds(data.codes, None, 0)
     loss, explained = fit.judged(data, folds)
     noise = 0.5 * (0.3 / data.quantity.units.scale[0]) ** 2

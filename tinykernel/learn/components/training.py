@@ -35,7 +35,7 @@ from tinykernel.learn.loop import Replan, TrainingResult
 from tinykernel.learn.loss import Truth
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.recipe import Recipe
-from tinykernel.learn.smooth import Smooth, smoothed
+from tinykernel.learn.smooth import Smooth, smooth_rows
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.model.fixed import Stored, Sums, kernel_model, quantize_windows
 from tinykernel.model.integer import IntegerModel
@@ -61,7 +61,7 @@ class Prepared:
     @staticmethod
     def of(source: TrainSet, options: TrainerOptions, recipe: Recipe) -> "Prepared":
         """Transform the rows, or those of a smooth fit."""
-        data, usual, smooth = smoothed(source, options, recipe)
+        data, usual, smooth = smooth_rows(source, options, recipe)
         transform = _transform(data, options, recipe.seed)
         folds = trial_folds(data.codes, data.groups, recipe.seed)
         rows = TrialData(_mixed_rows(data, transform), folds, len(data.X))

@@ -23,7 +23,7 @@ from tinykernel.learn.linear.training import (
     LinearLearner,
     LinearRecipe,
     TrainingRows,
-    blended,
+    blend,
     linear_dropout,
     linear_model,
     linear_recipe,
@@ -144,7 +144,7 @@ class LinearKind(Kind[LinearSpec]):
         else:
             learner = problem.once(_learn, spec.bits, spec.scaler_scope, fold, share)
             is_blend = spec.solver == "blend"
-            decisions = decided(blended(learner), others) if is_blend else learner.decide(others)
+            decisions = decided(blend(learner), others) if is_blend else learner.decide(others)
         return candidate_of(spec, decisions, problem, fold)
 
     def fit(self, spec: LinearSpec, problem: Problem, pace: Pace) -> TrainingResult:
@@ -164,7 +164,7 @@ class LinearKind(Kind[LinearSpec]):
             history, stored = run_training(learner, rows), learner.stored()
             if spec.solver == "blend" and not history.interrupted:
                 try:
-                    stored, recipe = blended(learner), BlendRecipe(**vars(recipe))
+                    stored, recipe = blend(learner), BlendRecipe(**vars(recipe))
                 except KeyboardInterrupt:
                     history = replace(history, interrupted=True)
         return TrainingResult(_model(spec, problem, scaler, stored), recipe, history)

@@ -274,7 +274,7 @@ class BlendRecipe(LinearRecipe):
     discriminants: float = SHARE
 
 
-def blended(learner: LinearLearner) -> RoundedWeights:
+def blend(learner: LinearLearner) -> RoundedWeights:
     """Return weights of few bits (n_outputs, n_inputs), their unit, and offsets (n_outputs,).
 
     Without rows of some class, or with 2 bits, these are the learned ones. Ctrl-C is passed on.
