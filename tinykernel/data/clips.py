@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.base.errors import DataError
-from tinykernel.data.cutting import segments_of
-from tinykernel.data.labels import Span, is_background
-from tinykernel.data.reading import Recording, of_all_alike
+from tinykernel.base.errors import DataError, OptionError
+from tinykernel.data.cutting import Windows, segments_of
+from tinykernel.data.labels import NO_SPAN, Span, backgrounds_among, is_background
+from tinykernel.data.reading import Reading, Recording, of_all_alike
 
 #: Windows of a joined recording for each clip in it: ten seconds for words of one second.
 SLOT = 10
 #: The most gain of background below a clip: `background_volume` of TensorFlow's speech commands.
 _MOST_BELOW = 0.1
+# Windows that a clip of a word has at most: in a longer recording a label is usually all the time.
+_LONGEST = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +65,80 @@ def _runs(y: NDArray[Any], unlabelled: NDArray[np.bool_]) -> list[Span]:
     firsts = [0, *(np.flatnonzero(changes) + 1).tolist()]
     ends = [*firsts[1:], len(y)]
     return [Span(a, b, y[a].item()) for a, b in zip(firsts, ends, strict=True) if not unlabelled[a]]
+
+
+def words_in(tracks: Sequence[Recording], window: int, reading: Reading) -> tuple[str, ...]:
+    """Return the labels that are somewhere in their recordings, and not all the time.
+
+    They are those of sounds longer than a window, if there is background besides, which "off" is
+    not: a machine is off all the time. With ``clips="whole"`` sounds may be of any length.
+    """
+    if reading.clips not in ("auto", "whole"):
+        return ()
+    are_whole = all(
+        t.table.is_sound and t.X.shape[1] == 1 and t.y is not None and not any(t.y.strides)
+        for t in tracks
+    )
+    lengths: dict[str, list[int]] = {}
+    for track in tracks if are_whole else ():
+        assert track.y is not None
+        lengths.setdefault(str(track.y[0]), []).append(len(track.X))
+    named = set(map(str, reading.background))
+    if named and reading.labels_needed and not named <= set(lengths):
+        return ()
+    still = named or {each for each in backgrounds_among(lengths) if each.lower() != "off"}
+    words = sorted(set(lengths) - still)
+    spoken = [length for word in words for length in lengths[word]]
+    is_asked = reading.clips == "whole"
+    may_be = words and still & set(lengths) and np.median(spoken) > window
+    if may_be and (is_asked or max(spoken) <= _LONGEST * window):
+        return tuple(words)
+    if is_asked:
+        raise OptionError(
+            "clips: whole ones are sounds of one channel, longer than a window, with a label each, "
+            "of which some are background; give --set background=LABELS"
+        )
+    return ()
+
+
+def loudest(windows: Windows, words: Sequence[str]) -> Windows:
+    """Leave of each recording of a word the loudest window, and none of silence."""
+    assert windows.y is not None
+    is_word = np.isin(windows.y.astype(np.str_), words)
+    power = np.array(
+        [
+            np.square(X - X.mean()).sum() if w else 1.0
+            for X, w in zip(windows.X, is_word, strict=True)
+        ]
+    )
+    best: dict[int, int] = {}
+    for row in np.flatnonzero(is_word).tolist():
+        clip = int(windows.recording[row])
+        if power[row] > power[best.setdefault(clip, row)]:
+            best[clip] = row
+    silent = [row for row in best.values() if power[row] == 0]
+    for word in words:
+        if {row for row in best.values() if windows.y[row] == word} <= set(silent):
+            raise DataError(f"{windows.source}: every recording of {word!r} is silent; record it")
+    taken = sorted({*best.values(), *np.flatnonzero(~is_word).tolist()} - set(silent))
+    dropped = windows.dropped | {"silent": len(silent)}
+    return replace(windows.at(np.array(taken)), dropped=dropped, words=tuple(words))
+
+
+def with_one_background(windows: Windows) -> Windows:
+    """Give all that is no word one label: to tell other words from speech would be in the way."""
+    assert windows.y is not None
+    still = sorted({*windows.y.astype(np.str_).tolist()} - set(windows.words))
+    if len(still) < 2:
+        return windows
+    y = np.where(np.isin(windows.y, windows.words), windows.y, NO_SPAN)
+    stretches = (
+        each
+        if each.y is None or str(each.y[0]) in windows.words
+        else replace(each, y=np.broadcast_to(np.array([NO_SPAN]), len(each.X)))
+        for each in windows.stretches
+    )
+    return replace(windows, y=y, stretches=tuple(stretches))
 
 
 def join_clips(

@@ -70,6 +70,8 @@ class Windows:
         Columns of numbers beside a window, the last ones of X.
     remarks : tuple of str
         What was done with files, for people.
+    words : tuple of str
+        Labels that are somewhere in their recordings, of which only the loudest window is there.
     """
 
     X: NDArray[Any]
@@ -92,6 +94,14 @@ class Windows:
     resampled: int = 0
     numbers: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+    def at(self, rows: NDArray[np.int64]) -> "Windows":
+        """Return some of the windows, in this order."""
+        names = ("X", "y", "groups", "recording", "segments", "starts", "end_times")
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in names}
+        some: dict[str, Any] = {k: None if v is None else v[rows] for k, v in arrays.items()}
+        return replace(self, **some)
 
     @property
     def inputs(self) -> NDArray[Any]:
@@ -152,6 +162,7 @@ def notes_on(
     reasons = (
         ("mixed", "window", "of several labels"),
         ("missing", "window", "with missing values"),
+        ("silent", "recording", "of silence alone"),
         ("short", "stretch", f"too short for a window{gaps}"),
     )
     dropped = ", ".join(

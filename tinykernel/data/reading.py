@@ -26,7 +26,9 @@ _WRITTEN: dict[str, Any] = {
     "hop": int,
     "rate": int | float,
     "axes": int,
-} | dict.fromkeys(("label", "groups", "time", "mixed", "missing", "name", "short", "label_at"), str)
+} | dict.fromkeys(
+    ("label", "groups", "time", "mixed", "missing", "name", "short", "label_at", "clips"), str
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,7 @@ class Reading:
     short: str | None = None
     label_at: str = "all"
     axes: int | None = None
+    clips: str | None = None  # "whole": words are somewhere in them; "auto": if so it seems.
     beside: Sequence[str] = ()
     background: Sequence[str] = ()
     labels_needed: bool = True
@@ -59,6 +62,7 @@ class Reading:
         check_choice("missing", self.missing, ("error", "drop"))
         check_choice("short", self.short, (None, "pad", "drop"))
         check_choice("label_at", self.label_at, ("all", "peak"))
+        check_choice("clips", self.clips, (None, "auto", "whole", "windows"))
         if self.rate is not None:
             object.__setattr__(self, "rate", check_positive("rate", self.rate))
         for name, value in (("inputs", self.inputs), ("drop", self.drop)):

@@ -3,18 +3,20 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError, ModelError, OptionError, RowsError
 from tinykernel.base.progress import report as say
+from tinykernel.base.text import count, listed
 from tinykernel.base.windows import hop_within
-from tinykernel.data.clips import Recordings, uncut
+from tinykernel.data.clips import Recordings, loudest, uncut, with_one_background, words_in
 from tinykernel.data.clock import alike
 from tinykernel.data.cutting import Windows, cut, long_enough, short_in_words
 from tinykernel.data.labels import (
@@ -28,10 +30,13 @@ from tinykernel.data.paths import SOUNDS
 from tinykernel.data.reading import Columns, Reading, Recording
 from tinykernel.data.recording_files import find_recordings, read_recording
 from tinykernel.data.splits import as_dataset, split_recordings
+from tinykernel.data.takes import TAKE, in_takes
 from tinykernel.data.tracks import check_channels, read_tracks
 
 # Seconds between the decisions of a model that learns from clips.
 _BETWEEN_DECISIONS = 0.1
+# The same where a word is somewhere in a longer clip, which is found as in a stream.
+_BETWEEN_IN_STREAMS = 0.04
 
 
 def windows(
@@ -202,13 +207,16 @@ class RecordingSource:
         still = background_among(labels, reading.background)
         if reading.mixed == "majority" and not reading.labels_needed:  # a stream, without holes
             still = still or NO_SPAN
-        cut = _cut([table.with_labels(still) for table in tables], names, reading, source)
+        labelled = [table.with_labels(still) for table in tables]
+        cut = _cut(labelled, names, reading, source, mixed is not None)
         if reading.labels_needed and cut.y is not None and (cut.y == cut.y[0]).all():
             raise RowsError(
                 f"{source}: one class only, all {len(cut.y)} windows have the label "
                 f"{cut.y[0]}{tables[0].labels_are}; training needs two"
             )
-        return cut if self.taker is None else self._of_taker(cut, mixed is not None)
+        if self.taker is not None:
+            return self._of_taker(cut, mixed is not None)
+        return with_one_background(cut) if cut.words else cut
 
     def tracks(self) -> tuple[list[Recording], tuple[str, ...]]:
         """Return the recordings before they are cut, and notes on their files."""
@@ -242,7 +250,11 @@ class RecordingSource:
             beside=len(cut.numbers),
             origin=Origin(recordings=cut.as_cut(self.reading)),
             windows=str(cut),
+            words=cut.words,
         )
+        dataset = replace(dataset, clips=_clips(cut, dataset))
+        if cut.words:
+            return replace(dataset, notes=(*dataset.notes, *_notes_on_words(cut)))
         if _are_sounds(cut) and not any(map(is_background, np.unique(dataset.y_train).tolist())):
             dataset = replace(dataset, notes=(*dataset.notes, _ADVICE_ON_SILENCE))
         return dataset
@@ -277,6 +289,32 @@ class RecordingSource:
         return replace(uncut(tracks, source), notes=_remarks(tables))
 
 
+def _notes_on_words(cut: Windows) -> Iterator[str]:
+    """Say how words in longer recordings are learned, judged and held out."""
+    yield (
+        f"{listed(cut.words, 5)}: somewhere in their recordings, where training finds them; the "
+        "table has the loudest window of each, and 'calibrate --false-alarms 1/h' judges along time"
+    )
+    n, n_takes = len(np.unique(cut.recording)), len(np.unique(cut.groups))
+    if all(group.startswith(TAKE) for group in cut.groups.tolist()):
+        yield (
+            f"{count(n, 'recording')} seem to come from {count(n_takes, 'person')} or rooms, each "
+            "held out as a whole; give --groups to say better"
+        )
+
+
+def _clips(cut: Windows, dataset: Dataset) -> tuple[tuple[NDArray[Any], Any], ...]:
+    """Return the whole recordings of the training, with their labels, if words are in them."""
+    if not cut.words or dataset.group_train is None:
+        return ()
+    train = set(dataset.group_train.tolist())
+    return tuple(
+        (each.X, each.y[0].item())
+        for each in cut.stretches
+        if each.group in train and each.y is not None and np.ptp(each.X)
+    )
+
+
 def as_classes(
     labels: Iterable[object], classes: Sequence[Any], background: Sequence[str], in_names: bool
 ) -> dict[str, Any] | None:
@@ -290,7 +328,8 @@ def as_classes(
     texts, known = isinstance(classes[0], str), dict[str, Any]()
     for label in labels:
         name = str(label)
-        is_still = name not in named and still and is_background(label)
+        means = is_background(label) or name in background
+        is_still = name not in named and still and means
         known[name] = named.get(still if is_still else name, name if texts else label)
     if in_names and not any(map(is_background, known)) and not set(known) & set(named):
         return None
@@ -307,12 +346,25 @@ def _tracks(tables: Sequence[Columns], names: Sequence[str], reading: Reading) -
     return read_tracks(tables, names, inputs, reading)
 
 
-def _cut(tables: Sequence[Columns], names: Sequence[str], reading: Reading, source: str) -> Windows:
+def _cut(
+    tables: Sequence[Columns],
+    names: Sequence[str],
+    reading: Reading,
+    source: str,
+    is_stream: bool = False,
+) -> Windows:
     """Find the channels of recordings and cut them."""
     tracks = _tracks(tables, names, reading)
     window, hop = _lengths(tracks, reading)
+    words = () if is_stream else words_in(tracks, window, reading)
     long, padded = long_enough(tracks, window, reading, source)
-    windows = cut(long, window, hop, reading, source)
+    if words:
+        # Training sees all of a clip; the windows are for the tests.
+        hop = _often(tracks, window) if reading.hop is None else hop
+        windows = cut(long, window, max(1, window // 2 // hop) * hop, reading, source)
+        windows = in_takes(loudest(replace(windows, hop=hop), words))
+    else:
+        windows = cut(long, window, hop, reading, source)
     windows.dropped["short"] += len(tracks) - len(long)
     lost = short_in_words(tracks, window, reading)
     sounds = (table for table in tables if table.is_sound)
@@ -365,6 +417,12 @@ def find_all(
             raise DataError(f"{repeated[0]}: is given twice; give it once")
     source = Path(paths[0]).name or str(paths[0])
     return files, names, source if len(paths) == 1 else f"{source} and {len(paths) - 1} more"
+
+
+def _often(tracks: Sequence[Recording], window: int) -> int:
+    """Return the hop of words in a stream."""
+    often = hop_within(tracks[0].rate, window, _BETWEEN_IN_STREAMS)
+    return often or hop_within(tracks[0].rate, window, _BETWEEN_DECISIONS) or max(1, window // 2)
 
 
 def _lengths(tracks: Sequence[Recording], reading: Reading) -> tuple[int, int]:

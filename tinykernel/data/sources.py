@@ -80,7 +80,7 @@ def reading_again(origin: Origin, taker: Taker) -> Reading | None:
     """Return how recordings are cut for a model, or None for a model of other inputs."""
     if not taker.input.is_signal:
         return None
-    still = tuple(map(str, origin.background_of(taker.classes)))
+    still = origin.background or tuple(map(str, origin.background_of(taker.classes)))
     classes = tuple(map(str, taker.classes))
     window, known = taker.input.rows, origin.recordings
     if known is None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,15 +26,18 @@ from tinykernel.data.tables import Selection
 from tinykernel.face.arguments import misuse
 from tinykernel.face.settings import SETTINGS
 
+if TYPE_CHECKING:
+    from tinykernel.learn.signals.clips import Clips
+
 # Most inputs of rows with a shape, without --image-shape; a search takes minutes.
 _MOST_PLAIN = 8192
 _OF_RECORDINGS = (
     *("label", "groups", "inputs", "window", "hop"),
-    *("rate", "time", "name", "short", "label_at", "axes", "beside", "background"),
+    *("rate", "time", "name", "short", "label_at", "axes", "beside", "background", "clips"),
 )
 _NOT_OF_PICTURES = (
     *("inputs", "drop", "missing", "input_type", "window", "hop", "rate", "time", "short"),
-    *("label_at", "axes", "beside", "window_shape"),
+    *("label_at", "axes", "beside", "window_shape", "clips"),
 )
 _LEAST_SECONDS = 1.0  # of a training, where reading took all the time.
 _NOT_CUT = "not an option for recordings; leave it out"
@@ -57,7 +60,7 @@ def source_of(options: Mapping[str, Any], image_shape: tuple[int, ...] | None = 
     window, hop, names = (
         options["window_shape"],
         options["hop"],
-        ["time", "name", "short", "label_at", "axes"],
+        ["time", "name", "short", "label_at", "axes", "clips"],
     )
     if window is None:
         names.append("rate")  # with a window_shape, rate is for the spectrum
@@ -127,10 +130,16 @@ def training_data(
         **{name: options[name] for name in ("label", "groups", "seed")},
         test_size=split[0],
         class_weight="balanced" if options["class_weight"] == "balanced" else None,
-        background=None if background is None else tuple(background),
+        background=None if background is None else (*background, *_merged(dataset, background)),
         pictures=pictures,
     )
     return replace(dataset, origin=origin)
+
+
+def _merged(dataset: Dataset, background: Sequence[str]) -> tuple[str, ...]:
+    """Return the class of all background, where words are in clips and no such label was named."""
+    labels = {str(label) for _, label in dataset.clips} - set(dataset.words)
+    return tuple(sorted(labels - set(background)))
 
 
 def is_by_group(options: Mapping[str, Any], dataset: Dataset) -> bool:
@@ -138,6 +147,28 @@ def is_by_group(options: Mapping[str, Any], dataset: Dataset) -> bool:
     of_pictures = options["name"] is not None and dataset.group_train is not None
     is_cut = dataset.origin.recordings is not None
     return options["groups"] is not None or is_cut or of_pictures
+
+
+def clips_of(dataset: Dataset, options: Mapping[str, Any]) -> Clips | None:
+    """Return whole recordings in which words are somewhere, and noise; None without such words."""
+    from tinykernel.learn.signals.clips import Clips
+
+    noise = options["noise"]
+    if not dataset.clips or options["model"] not in (None, "auto", "separable"):
+        if noise is not None:
+            raise misuse("--noise", "only for words in clips longer than a window; leave it out")
+        return None
+    sounds: list[Any] | None = None if noise == "off" else []
+    if noise not in (None, "off"):
+        cut = dataset.origin.recordings
+        assert cut is not None
+        reading = Reading(rate=cut.rate, labels_needed=False)
+        heard = RecordingSource(noise, reading).uncut().recordings
+        sounds = [each.X[:, :1] for each in heard if np.ptp(each.X[:, 0])]
+        if not sounds:
+            raise DataError(f"{noise}: holds silence alone; give sounds of noise")
+    samples, labels = zip(*dataset.clips, strict=True)
+    return Clips(samples, labels, frozenset(dataset.words), sounds)
 
 
 def _add_parameters(

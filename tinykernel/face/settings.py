@@ -30,7 +30,17 @@ PARTS = ("data", "train", "tune", "export")
 #: Settings with an option of `train`, in the order of its help.
 OPTIONS_OF_TRAIN = (
     *("label", "groups", "name", "task", "budget", "target", "window", "hop", "window_shape"),
-    *("image_shape", "augment", "class_weight", "missing", "effort", "validation", "test", "seed"),
+    *(
+        "image_shape",
+        "augment",
+        "class_weight",
+        "missing",
+        "effort",
+        "validation",
+        "test",
+        "seed",
+        "noise",
+    ),
     "max_time",
 )
 _SUPERVISED = (CLASSES, NUMBERS)
@@ -178,6 +188,23 @@ _OWN = (
         "is the name of the file.",
         read=number(1, 64, "a number of axes, 1 to 64", int),
         range="1 to 64",
+    ),
+    _data(
+        "clips",
+        "auto|whole|windows",
+        "Sounds longer than a window, beside background: where the label is. whole: somewhere in a "
+        "recording, as a word is; training finds where. windows: all the time. auto: whole, if the "
+        "recordings have at most five windows.",
+        default="auto",
+        tasks=(CLASSES,),
+    ),
+    _train(
+        "noise",
+        "DIR|off",
+        "Words in clips: folder of sounds that are mixed in, beside noise of all colours, blows "
+        "and babble of the background. off: mix in none, and leave the loudness as it is.",
+        "noise of its own making",
+        tasks=(CLASSES,),
     ),
     _data(
         "background",

@@ -18,6 +18,7 @@ from tinykernel.learn.effort import Effort
 from tinykernel.learn.folds import Fold, final_fold, trial_folds
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.recipe import seed_of
+from tinykernel.learn.signals.clips import Clips
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.frame.spec import Frame
@@ -42,6 +43,7 @@ class Problem:
     shape: tuple[int, ...] | None = None
     limits: Limits | None = None  # without them specs have usual sizes.
     target: str = "cortex-m4"  # processor that the limits are for.
+    clips: Clips | None = None  # whole recordings, of which windows are learned.
     #: Ends the trainings that run.
     cancelled: threading.Event = field(default_factory=threading.Event)
     #: Results of `once`; a problem of the same rows shares them.
@@ -129,7 +131,7 @@ class Problem:
         more = np.random.default_rng(0).permutation(len(data.X))[:n_more]
         few = replace(data.of(np.union1d(rows, more)), groups=None)
         options = replace(self.options, validation_fraction=None)
-        return replace(self, data=few, options=options, memory={})
+        return replace(self, data=few, options=options, clips=None, memory={})
 
     def report(self, model: IntegerModel) -> Report:
         """Return the sizes of a model on the target, by which trainings decide."""

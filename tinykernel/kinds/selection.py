@@ -88,7 +88,7 @@ def select(problem: Problem, kinds: Sequence[AnyKind], pace: Pace | None = None)
     entrants = _entrants(problem, kinds)
     first = entrants[0]
     is_only = len(entrants) == 1 and (problem.is_quick or len(first.specs) == 1)
-    if is_only and (problem.is_quick or not problem.folds):
+    if is_only and (problem.is_quick or problem.clips is not None or not problem.folds):
         return Selected(first.kind, first.specs[0], pace)
     if not problem.folds:
         progress.report(_RACE, 0, None, "too few rows; defaults are taken")

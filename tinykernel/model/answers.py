@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.coding import Coding
+from tinykernel.base.compiled import njit
 from tinykernel.base.elementary import exps
 from tinykernel.base.errors import ModelError, ShapeError
 from tinykernel.base.frames import coded_rows, is_frame
@@ -450,10 +451,17 @@ def sums_over(
     gaps = wide - rest - (np.maximum(other - rest, 0) >> 2)
     taken = np.clip(gaps, 0, LARGEST_SUM >> shift)
     sums = np.empty_like(taken)
-    for at, added in enumerate(taken):
-        total += added - (total >> shift)
-        sums[at] = total
+    _gather(taken, shift, total, sums)
     return labels, sums
+
+
+@njit(nogil=True)
+def _gather(taken, shift, total, sums):  # type: ignore[no-untyped-def]
+    """Write the sums after each decision; `total` is that before, and in the end the last one."""
+    for at in range(taken.shape[0]):
+        for label in range(total.size):
+            total[label] += taken[at, label] - (total[label] >> shift)
+            sums[at, label] = total[label]
 
 
 # Rows that are computed at a time, so that predictions of large sets need little memory.

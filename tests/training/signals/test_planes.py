@@ -9,7 +9,7 @@ import tinykernel
 from tests.training.signals.test_training import chirps
 from tinykernel import Classifier
 from tinykernel.learn.augment import Augmentation
-from tinykernel.learn.signals.planes import _ADDED, _hidden, _moved, _noisy, varied
+from tinykernel.learn.signals.planes import ADDED, _noisy, masked, moved, varied
 
 SOUND = {"rate": 8000.0, "hop": 640, "random_state": 0}
 OPTIONS = {"spectrum": "128/64/10", "model": "separable"}
@@ -22,19 +22,19 @@ def test_each_variation_is_the_described_one(seed, n, frames):
     rng = np.random.default_rng(seed)
     planes = rng.integers(0, 256, (n, frames, 4), np.uint8)
     np.testing.assert_array_equal(varied(planes, Augmentation(), rng), planes)
-    for places in _moved(rng, n, frames, 2):
+    for places in moved(rng, n, frames, 2):
         assert any(
             places.tolist() == [min(max(i + away, 0), frames - 1) for i in range(frames)]
             for away in range(-2, 3)
         )
-    for marks in _hidden(rng, n, frames, 2):
+    for marks in masked(rng, n, frames, 2):
         assert marks.sum() <= 2
         assert np.count_nonzero(np.diff(marks)) <= 2
     before = planes.astype(np.int64)
     after = _noisy(before, rng)
     assert (after >= before).all()
-    exact = 4 * np.log2(1 + 2 ** (-np.arange(len(_ADDED)) / 4))
-    assert _ADDED.tolist() == np.rint(exact).tolist()
+    exact = 4 * np.log2(1 + 2 ** (-np.arange(len(ADDED)) / 4))
+    assert ADDED.tolist() == np.rint(exact).tolist()
 
 
 @pytest.mark.parametrize("streaming", ["off", "on"])

@@ -204,7 +204,8 @@ def _check(options: Mapping[str, Any], typed: set[str]) -> None:
 
 def _check_background(names: list[str] | None, dataset: Dataset) -> None:
     """Refuse a background that is not a label of the data."""
-    labels = sorted(set(map(str, dataset.y_train.tolist())))
+    known = dataset.origin.background or () if dataset.words else ()
+    labels = sorted({*map(str, dataset.y_train.tolist()), *known})
     for name in names or ():
         if name not in labels:
             raise OptionError(
@@ -220,9 +221,10 @@ def balanced_or_none(options: Mapping[str, Any]) -> str | None:
 def _train(
     dataset: Dataset, parameters: Mapping[str, Any], options: Mapping[str, Any]
 ) -> TrainResult:
-    from tinykernel.face.dataset import is_by_group, time_limit
+    from tinykernel.face.dataset import clips_of, is_by_group, time_limit
     from tinykernel.kinds.train.fitting import train
 
+    clips = clips_of(dataset, options)
     with warnings.catch_warnings():
         # The command prints it with the result.
         warnings.filterwarnings("ignore", message="training was interrupted")
@@ -236,6 +238,7 @@ def _train(
             task=options["task"],
             value_name=dataset.label if options["task"] == "numbers" else None,
             max_time=time_limit(options),
+            clips=clips,
             **parameters,
         )
 

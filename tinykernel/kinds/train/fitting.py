@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.selection import select
 from tinykernel.kinds.sizing import Usage, usage
 from tinykernel.kinds.train.teaching import soft_labels, train_drawn
+from tinykernel.learn.convolutions.options import SEPARABLE
+from tinykernel.learn.signals.clips import Clips, check_options
 from tinykernel.learn.trees.kind import single_tree
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
@@ -135,6 +137,7 @@ def train(
     max_time: float | None = None,
     teacher: Any = None,
     X_more: ArrayLike | None = None,
+    clips: Clips | None = None,
     **parameters: Any,
 ) -> TrainResult:
     """Train the best model that fits a budget of flash.
@@ -186,6 +189,10 @@ def train(
     X_more : array-like, shape (n_more, n_features), optional
         Rows without labels, which the teacher labels. A teacher without `get_params` and `fit`
         labels these only: give rows that it has not seen.
+    clips : Clips, optional
+        Whole recordings of sound, in which the labels of `words` are somewhere, and those of the
+        rows: separable convolutions of a stream find the words in them, with noise of one's own
+        making mixed in (`tinykernel.learn.signals.clips`). The rows are windows of them.
     **parameters
         Of `Classifier` or `Regressor`; those that are None have their defaults. Kinds of models
         compete, each at the largest size that keeps to the budget (`tinykernel.kinds`); with
@@ -230,6 +237,8 @@ def train(
     elif X_more is not None:
         raise OptionError("X_more: rows without labels need a teacher; give one")
     options = _options(parameters, task, method)
+    if clips is not None:
+        options |= {"model": SEPARABLE.name, "streaming": "on"}
     tables = {"is_table": options.keys().isdisjoint(("image_shape", "window_shape"))}
     X, coding = coded_rows(X, None, feature_names, **tables)
     if validation is not None:
@@ -259,6 +268,9 @@ def train(
             **options,
         )
         problem, attributes = estimator.problem(X, y, sample_weight, **rows)
+        if clips is not None:
+            check_options(problem.options)
+            problem = replace(problem, clips=clips)
         passed = time.perf_counter() - started
         learned = _learned(estimator, problem, attributes, linking, max_time, passed)
         is_table = problem.shape is None

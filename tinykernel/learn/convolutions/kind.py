@@ -21,6 +21,7 @@ from tinykernel.learn.convolutions.training import (
 from tinykernel.learn.folds import Fold
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.learn.loss import WIDE_TEMPERATURES
+from tinykernel.learn.signals.clips import PreparedClips
 from tinykernel.learn.signals.planes import PreparedPlanes, spectrum_of_planes
 from tinykernel.model.integer import IntegerModel
 from tinykernel.run.capacity import MOST_CHANNELS
@@ -36,6 +37,8 @@ _A_BYTE, _A_RESPONSE = 84.0, 30.0
 _DEFAULT_OF_IMAGES, _DEFAULT_OF_SPECTRA = 32, 64
 # On spectra, few windows or channels teach or tell too little; more channels train slowly.
 _FEWEST_WINDOWS, _FEWEST_CHANNELS, _MOST_OF_SPECTRA = 600, 16, 128
+# A word among few recordings: 64 channels find it as well, and a stream takes half of the time.
+_MOST_OF_CLIPS = 80
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ class SeparableKind(ConvolutionsKind):
         n = options.n_channels or (_DEFAULT_OF_IMAGES if of_images else _DEFAULT_OF_SPECTRA)
         if is_open:
             n = MOST_CHANNELS if of_images else _MOST_OF_SPECTRA
+            n = n if problem.clips is None else _MOST_OF_CLIPS
         bits = options.linear_bits(shape) or 4
         specs = [ChannelsSpec(n, bits, is_separable=True)]
         is_limited = limits is not None and limits.beside_flash
@@ -154,6 +158,8 @@ def _prepared(problem: Problem, validation_fraction: float | None) -> PreparedCo
 
 def _split(problem: Problem, validation_fraction: float | None) -> PreparedConvolutions:
     assert problem.shape is not None
+    if problem.clips is not None:
+        return PreparedClips.of_clips(problem.data, problem.options, problem.shape, problem.clips)
     kind = PreparedImages if len(problem.shape) == 3 else PreparedPlanes
     options = replace(problem.options, validation_fraction=validation_fraction)
     return kind.of(problem.data, options, problem.shape)

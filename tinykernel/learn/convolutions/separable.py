@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from tinykernel.learn.augment import Augmentation
 from tinykernel.learn.convolutions import separable_passes as passes
 from tinykernel.learn.convolutions.chains import ImageLearner
+from tinykernel.learn.linear.passes import LinearBatch
 from tinykernel.learn.linear.training import LEVEL_STEPS, LinearRecipe, TrainingRows
 from tinykernel.learn.loop import SLOTS
 from tinykernel.learn.signals.pool import count_scaler
@@ -183,7 +184,7 @@ class SeparableLearner(ImageLearner):
         """Fold the mean and the variance of some training rows into integers, layer by layer."""
         if self._folded is not None:
             return self._folded
-        maps, folded = self._maps(self.inputs, self._measured), list[_Folded]()
+        maps, folded = self.measured_maps(), list[_Folded]()
         for layer in self._layers:
             _, sums = self._sum(layer, self._rounded(layer)[0], maps)
             mean, variance = self._moments_of(sums)
@@ -193,6 +194,10 @@ class SeparableLearner(ImageLearner):
             maps = self._clip(sums, folded[-1])
         self._folded = folded
         return folded
+
+    def measured_maps(self) -> _Floats:
+        """Return the maps by which sums are normalised."""
+        return self._maps(self.inputs, self._measured)
 
     def _clip(self, sums: _Floats, folded: _Folded) -> _Floats:
         out = np.empty_like(sums)
@@ -223,7 +228,7 @@ class SeparableLearner(ImageLearner):
             maps = self._maps(rows, part)
             for layer, weights, numbers in zip(self._layers, levels, folded, strict=True):
                 maps = self._clip(self._sum(layer, weights, maps)[1], numbers)
-            parts.append(_means(maps).astype(np.uint8))
+            parts.append(means_of(maps).astype(np.uint8))
         return np.concatenate(parts)
 
     @_one_blas_thread
@@ -234,21 +239,28 @@ class SeparableLearner(ImageLearner):
     def accumulate(self, rows: NDArray[np.int64]) -> None:
         """Compute the gradients of some images."""
         self._folded = None
-        batch = self.batch(rows)
         passed = self._forward(self.varied_maps(rows))
-        maps = passed[-1].values
-        features = _means(maps)
+        d = self.map_gradients(rows, passed[-1].values)
+        for layer, left in zip(self._layers[::-1], passed[::-1], strict=True):
+            d = self._back(layer, left, d)
+
+    def map_gradients(self, rows: NDArray[np.int64], maps: _Floats) -> _Floats:
+        """Learn the linear part of a batch, and return the gradients of the last maps."""
+        d_features = self.learn_means(self.batch(rows), means_of(maps))
+        d = np.empty_like(maps)
+        positions = maps.shape[1] * maps.shape[2]
+        d[...] = (d_features / np.float32(positions))[:, None, None, :]
+        return d
+
+    def learn_means(self, batch: LinearBatch, features: _Floats) -> _Floats:
+        """Accumulate the gradients of the linear part, and return those of its inputs."""
         d_features = np.empty_like(features)
 
         def part(slot: int) -> None:
             passes.learn_features(slot, SLOTS, features, batch, self.room(slot), d_features)
 
         self._in_threads(part, self._n_slots)
-        positions = maps.shape[1] * maps.shape[2]
-        d = np.empty_like(maps)
-        d[...] = (d_features / np.float32(positions))[:, None, None, :]
-        for layer, left in zip(self._layers[::-1], passed[::-1], strict=True):
-            d = self._back(layer, left, d)
+        return d_features
 
     def varied_maps(self, rows: NDArray[np.int64]) -> _Floats:
         """Return varied images of a batch as maps."""
@@ -385,7 +397,7 @@ def _added(parts: NDArray[Any]) -> NDArray[np.float64]:
     return total
 
 
-def _means(maps: _Floats) -> _Floats:
+def means_of(maps: _Floats) -> _Floats:
     """Return the means of maps as the firmware has them; sums of whole numbers are exact."""
     sums = maps.sum(axis=(1, 2), dtype=np.float64).astype(np.int64)
     means: _Floats = (sums * (65536 // (maps.shape[1] * maps.shape[2])) >> 16).astype(np.float32)

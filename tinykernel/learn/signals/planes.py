@@ -27,6 +27,7 @@ from tinykernel.learn.linear.training import TrainingRows, linear_recipe, run_tr
 from tinykernel.learn.loop import Replan, TrainingResult, run_epochs
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.recipe import seed_of
+from tinykernel.learn.signals.noises import mixed_levels
 from tinykernel.learn.signals.spectrum import BANDS_OF_PLANES, spectrum_of
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.model.answers import softmax
@@ -49,8 +50,7 @@ _MOST_FRAMES = 192
 _MOVED, _LOUDER, _MASKED, _MASKED_BANDS = 0.1, 14, 8, 6
 # Noise, in one half of the copies: levels below the loud ones, by band and by value.
 _BELOW, _BY_BAND, _BY_VALUE = (10, 40), 6, 4
-# What a level of noise adds to a level that is so much apart: 4 log2(1 + 2**(-d / 4)), rounded.
-_ADDED = np.array([4, 4, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 0], dtype=np.int64)
+
 
 # Augmentations of samples, which only kernels have.
 _OF_SAMPLES = ("scale", "noise", "rotate")
@@ -71,20 +71,20 @@ def varied(
     n, frames, bands = planes.shape
     strength, values = augmentation.affine, planes.astype(np.int64)
     across = round(strength * bands / 20)
-    places = _moved(rng, n, frames, augmentation.shift), _moved(rng, n, bands, across)
+    places = moved(rng, n, frames, augmentation.shift), moved(rng, n, bands, across)
     values = values[np.arange(n)[:, None, None], places[0][:, :, None], places[1][:, None, :]]
     if strength > 0:
         louder = round(strength * _LOUDER)
         values += rng.integers(-louder, louder + 1, (n, 1, 1))
         values = _noisy(values, rng)
         mean = values.reshape(n, -1).sum(axis=1).reshape(n, 1, 1) // (frames * bands)
-        hidden = _hidden(rng, n, frames, round(strength * frames / _MASKED))[:, :, None]
-        hidden = hidden | _hidden(rng, n, bands, round(strength * bands / _MASKED_BANDS))[:, None]
+        hidden = masked(rng, n, frames, round(strength * frames / _MASKED))[:, :, None]
+        hidden = hidden | masked(rng, n, bands, round(strength * bands / _MASKED_BANDS))[:, None]
         values = np.where(hidden, mean, values)
     return np.clip(values, 0, 255).astype(np.uint8)
 
 
-def _moved(rng: np.random.Generator, n: int, size: int, most: int) -> NDArray[np.int64]:
+def moved(rng: np.random.Generator, n: int, size: int, most: int) -> NDArray[np.int64]:
     """Return from which place each one comes; the first and the last are repeated."""
     away = rng.integers(-most, most + 1, (n, 1))
     place: NDArray[np.int64] = np.clip(np.arange(size) + away, 0, size - 1)
@@ -98,12 +98,11 @@ def _noisy(values: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.in
     noise = (loud - rng.integers(_BELOW[0], _BELOW[1] + 1, n)).reshape(n, 1, 1)
     noise = noise + rng.integers(-_BY_BAND, _BY_BAND + 1, (n, 1, bands))
     noise = noise + rng.integers(-_BY_VALUE, _BY_VALUE + 1, values.shape)
-    apart = np.minimum(np.abs(values - noise), len(_ADDED) - 1)
     chosen = rng.integers(0, 2, (n, 1, 1)) == 1
-    return np.where(chosen, np.maximum(values, noise) + _ADDED[apart], values)
+    return np.where(chosen, mixed_levels(values, noise), values)
 
 
-def _hidden(rng: np.random.Generator, n: int, size: int, most: int) -> NDArray[np.bool_]:
+def masked(rng: np.random.Generator, n: int, size: int, most: int) -> NDArray[np.bool_]:
     """Mark up to so many places in a row."""
     count = rng.integers(0, most + 1, (n, 1))
     begin = rng.integers(0, size - count + 1)
@@ -121,10 +120,15 @@ class PlaneLearner(SeparableLearner):
 
 
 def plane_plan(
-    options: TrainerOptions, n: int, n_rows: int, bits: int, losses: tuple[float, ...] = ()
+    options: TrainerOptions,
+    n: int,
+    n_rows: int,
+    bits: int,
+    losses: tuple[float, ...] = (),
+    epochs: int = _EPOCHS,
 ) -> SeparablePlan:
     """Return the plan of convolutions whose last block has n channels."""
-    linear = linear_recipe(options, n_rows, bits, _EPOCHS, losses)
+    linear = linear_recipe(options, n_rows, bits, epochs, losses)
     streams = options.streaming == "on"
     parts, down, across = zip(*(_OF_STREAMS if streams else _BLOCKS), strict=True)
     channels = [max(4, 4 * round(part * n / _PARTS / 4)) for part in parts[:-1]]

@@ -1,0 +1,78 @@
+"""Words in longer recordings: when they are taken for such, silence, and takes of one person."""
+
+import numpy as np
+import pytest
+from scipy.io import wavfile
+
+from tests.refusals import refused
+from tinykernel.base.errors import DataError, OptionError
+from tinykernel.data.reading import Reading
+from tinykernel.data.recordings import RecordingSource
+from tinykernel.data.takes import takes_of
+
+RATE = 8000
+
+
+def sound(person: int, rng: np.random.Generator, at: int) -> np.ndarray:
+    """Return three seconds of somebody's room, with half a second of a tone at a place."""
+    colour = rng.standard_normal(3 * RATE)
+    if person % 2:
+        colour = np.diff(colour, append=0)
+    samples = colour / np.std(colour) * 40 * (1 + person)
+    tone = 4000 * np.sin(2 * np.pi * 0.1 * np.arange(RATE // 2))
+    samples[at : at + RATE // 2] += tone[: max(0, len(samples) - at)]
+    return np.rint(samples).astype(np.int16)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Ten recordings of a word by five people, and ten of noise."""
+    rng = np.random.default_rng(0)
+    for label in ("word", "noise"):
+        (tmp_path / label).mkdir()
+        for i in range(10):
+            at = int(rng.integers(0, 20000)) if label == "word" else 24000
+            wavfile.write(tmp_path / label / f"{i}.wav", RATE, sound(i % 5, rng, at))
+    return tmp_path
+
+
+def read(folder, **options):
+    """Return the rows of a training."""
+    return RecordingSource(
+        folder, Reading(**{"window": "1s", "clips": "auto"} | options)
+    ).train_rows(0.2, 0)
+
+
+def test_words_are_taken_whole(folder):
+    """Protects what training sees: whole clips, the loudest windows, groups that stay together."""
+    data = read(folder)
+    assert data.words == ("word",)
+    assert {len(samples) for samples, _ in data.clips} == {3 * RATE}
+    assert {label for _, label in data.clips} == {"word", "noise"}
+    assert set(data.group_train).isdisjoint(data.group_test)
+    assert len({*data.group_train, *data.group_test}) <= 10
+    rows = data.X_train[data.y_train == "word"]
+    assert (np.abs(rows).max(axis=(1, 2)) > 3000).all()
+    assert not read(folder, clips="windows").clips
+    assert not read(folder, window="3s").clips
+    refused(OptionError, read, folder, match="clips", window="3s", clips="whole")
+
+
+def test_silent_recordings_of_a_word_are_left_out(folder):
+    """Protects words from digital silence: it is left out and said, or refused if all are."""
+    silence = np.zeros(3 * RATE, np.int16)
+    wavfile.write(folder / "word" / "0.wav", RATE, silence)
+    data = read(folder)
+    assert "1 recording of silence alone" in data.windows
+    assert all(np.ptp(samples) for samples, _ in data.clips)
+    for i in range(10):
+        wavfile.write(folder / "word" / f"{i}.wav", RATE, silence)
+    refused(DataError, read, folder, match="silent")
+
+
+def test_takes_of_one_room_are_one_group():
+    """Protects the groups: rooms apart, takes together."""
+    rng = np.random.default_rng(1)
+    groups = takes_of([sound(i % 3, rng, 24000).reshape(-1, 1) for i in range(12)])
+    assert all(len(set(groups[first::3].tolist())) == 1 for first in range(3))
+    assert len(set(groups.tolist())) == 3

@@ -1,0 +1,91 @@
+"""Words that are somewhere in their clips: where they are found, noise, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.training.signals.test_training import chirps
+from tinykernel import train
+from tinykernel.base.errors import OptionError
+from tinykernel.learn.signals.clips import Clips
+from tinykernel.learn.signals.noises import ADDED, Noises, loudness, mixed_levels
+from tinykernel.learn.signals.spectrum import spectrum_for
+
+OPTIONS = {
+    **{"rate": 8000.0, "hop": 128, "random_state": 0, "spectrum": "128/64/10"},
+    **{"n_channels": 12, "epochs": 14, "budget": None, "target": "host"},
+}
+
+
+def spoken(seed: int, n: int = 60) -> tuple[list[np.ndarray], list[str], list[int]]:
+    """Return clips of three windows with a rising tone somewhere, or falling ones all along."""
+    X, y = chirps(3 * n, seed)
+    rng = np.random.default_rng(seed)
+    rising, falling = X[y == 1], X[y == 0]
+    clips, labels, places = [], [], []
+    for i in range(n):
+        clip = rng.normal(0, 30, (4800, 1))
+        place = int(rng.integers(0, 3200))
+        if i % 2:
+            clip[place : place + 1600] += rising[i]
+        else:
+            clip += np.concatenate([falling[i], falling[(i + 7) % n], falling[(i + 3) % n]])
+        clips.append(np.rint(np.clip(clip, -32768, 32767)).astype(np.int16))
+        labels.append("word" if i % 2 else "rest")
+        places.append(place)
+    return clips, labels, places
+
+
+def trained(clips: list[np.ndarray], labels: list[str], **more):
+    """Return a model of clips, whose rows are windows of these."""
+    rows = np.stack([clip[1600:3200] for clip in clips])
+    noise = more.pop("noise", ())
+    words = Clips(clips, labels, frozenset({"word"}), noise)
+    return train(rows, np.array(labels), clips=words, **OPTIONS | more).model
+
+
+def test_a_word_is_found_in_its_clips():
+    """Protects the training on whole clips: places are found, whatever the order and threads."""
+    clips, labels, _ = spoken(0)
+    model = trained(clips, labels)
+    others, truth, places = spoken(1)
+    heard = [model.stream_scores(clip) for clip in others]
+    margin = [scores[:, 1].astype(int) - scores[:, 0] for scores in heard]
+    best = np.array([each.max() for each in margin])
+    is_word = np.array(truth) == "word"
+    threshold = np.median(best)
+    assert np.mean((best > threshold) == is_word) >= 0.85
+    off = [
+        abs(int(m.argmax()) * 128 - p) for m, p, w in zip(margin, places, is_word, strict=True) if w
+    ]
+    assert np.median(off) < 500
+    short = {"epochs": 1}
+    plain = trained(clips, labels, **short)
+    assert trained(clips[::-1], labels[::-1], n_jobs=2, **short) == plain
+    assert trained(clips, labels, noise=None, **short) != plain
+    for option in ({"teachers": 2}, {"validation_fraction": 0.2}):
+        with pytest.raises(OptionError, match="whole clips"):
+            trained(clips, labels, **option)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 99))
+def test_noise_is_as_far_below_as_it_is_said(seed):
+    """Protects the mixture: never softer, some without noise, at most as loud as the sounds."""
+    rng = np.random.default_rng(seed)
+    spectrum = spectrum_for("512/320/20", 16000.0, 16000, 0)
+    planes = rng.integers(20, 90, (16, 60, 20))
+    own = [rng.integers(0, 60, (9, 20)).astype(np.uint8)]
+    noises = Noises.of(spectrum, [plane.astype(np.uint8) for plane in planes[:3]], own)
+    mixed = noises.mix(planes, rng)
+    assert (mixed >= planes).all()
+    same = (mixed == planes).all(axis=(1, 2))
+    assert 0 < same.sum() < 16 or seed
+    louder = loudness(mixed, 7) - loudness(planes, 9)
+    assert louder.max() <= 6
+    assert noises.falls[0] == 0
+    assert noises.falls[-1] > 40  # 6 dB an octave of amplitude, in 0.75 dB
+    exact = 4 * np.log2(2 ** (planes[0] / 4) + 2 ** (planes[1] / 4))
+    assert np.abs(mixed_levels(planes[0], planes[1]) - exact).max() <= 0.51 + 0.25
+    assert ADDED.tolist() == np.rint(4 * np.log2(1 + 2 ** (-np.arange(len(ADDED)) / 4))).tolist()

@@ -1,0 +1,284 @@
+"""Training on whole clips: a label is somewhere in a clip, and nowhere in one of background.
+
+Multiple-instance learning (Dietterich, Lathrop & Lozano-Perez 1997): of a clip of a word the
+position counts where the model hears it best, of a clip of background those where it would most
+easily be taken for a word. The convolutions of a stream go over the whole clip, so that training
+sees what a stream computes.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinykernel.base import progress
+from tinykernel.base.errors import OptionError
+from tinykernel.learn.augment import Augmentation
+from tinykernel.learn.convolutions.chains import ImageLearner
+from tinykernel.learn.convolutions.separable import SeparablePlan
+from tinykernel.learn.convolutions.training import ImageSettings
+from tinykernel.learn.linear.training import TrainingRows
+from tinykernel.learn.loss import targets_of
+from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.signals.noises import Noises
+from tinykernel.learn.signals.planes import (
+    EVERY,
+    PlaneLearner,
+    PreparedPlanes,
+    masked,
+    moved,
+    plane_plan,
+    spectrum_of_planes,
+)
+from tinykernel.learn.trainset import TrainSet
+from tinykernel.pieces.grid import Grid
+from tinykernel.pieces.spectrum.spec import Spectrum
+
+#: Positions of a clip of background that count.
+PEAKS = 4
+# Levels that a clip is softer or louder by: -12 to 6 dB. Parts of a window and of the bands that
+# are masked at most.
+_SOFTER, _LOUDER, _MASKED, _MASKED_BANDS = -16, 8, 8, 6
+_MEASURED = 256  # clips by which sums are normalised, with noise
+
+
+@dataclass(frozen=True, eq=False)
+class Clips:
+    """Whole recordings of one channel, each with its label, and those of noise."""
+
+    samples: Sequence[NDArray[Any]]
+    labels: Sequence[Any]
+    words: frozenset[str]  # labels that are somewhere in their recordings; the others are not.
+    noise: Sequence[NDArray[Any]] | None = ()  # beside what is made; None mixes none in.
+
+    def in_order(self) -> list[tuple[NDArray[Any], Any]]:
+        """Return them in an order that depends on the recordings alone, equal ones once."""
+        pairs = zip(self.samples, self.labels, strict=True)
+        keyed = {(_digest(each), str(label)): (each, label) for each, label in pairs}
+        return [keyed[key] for key in sorted(keyed)]
+
+    def noises(self) -> list[NDArray[Any]]:
+        """Return the noise, in an order of its own."""
+        keyed = {_digest(each): each for each in self.noise or ()}
+        return [keyed[key] for key in sorted(keyed)]
+
+
+def _digest(samples: NDArray[Any]) -> bytes:
+    return hashlib.blake2b(np.ascontiguousarray(samples).tobytes(), digest_size=16).digest()
+
+
+@dataclass(frozen=True, eq=False)
+class ClipRows:
+    """Spectra of whole clips, as rows to learn."""
+
+    rows: TrainingRows  # inputs (n, 1, frames, bands), the last frame repeated where one is shorter
+    counts: NDArray[np.int64]  # (n,): windows of each.
+    words: NDArray[np.bool_]  # of each class: whether it is no background.
+    window: int  # frames of a window.
+    codes: NDArray[np.int64]
+
+
+class ClipLearner(PlaneLearner):
+    """Separable convolutions of a stream on whole clips."""
+
+    def __init__(
+        self,
+        clips: ClipRows,
+        plan: SeparablePlan,
+        augmentation: Augmentation,
+        noises: Noises | None,
+    ) -> None:
+        self.clips, self.noises = clips, noises
+        assert plan.row_strides is not None
+        self.step_rows, self.window_rows = 1, clips.window
+        for stride in plan.row_strides:
+            self.step_rows *= stride
+            self.window_rows = (self.window_rows - 3) // stride + 1
+        super().__init__(clips.rows, plan, augmentation)
+
+    def draw(self) -> None:
+        """Draw all that is learned."""
+        super().draw()
+        self._measured = np.sort(self.rng.permutation(len(self.inputs))[:_MEASURED])
+        rng = np.random.default_rng([self.recipe.seed, 8])
+        self._heard = self._varied(self._measured, rng)
+        self._folded = None
+
+    def measured_maps(self) -> NDArray[np.float32]:
+        """Return maps of some clips as they are varied in training."""
+        if not hasattr(self, "_heard"):
+            return super().measured_maps()
+        return self._maps(self._heard[:, None], np.arange(len(self._heard)))
+
+    def varied_maps(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return varied spectra of a batch as maps."""
+        return self._maps(self._varied(rows, self.rng)[:, None], np.arange(rows.size))
+
+    def _varied(self, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.uint8]:
+        planes = self.inputs[rows, 0].astype(np.int64)
+        n, frames, bands = planes.shape
+        strength = self.augmentation.affine
+        places = moved(rng, n, frames, 1), moved(rng, n, bands, round(strength * bands / 20))
+        planes = planes[np.arange(n)[:, None, None], places[0][:, :, None], places[1][:, None, :]]
+        if self.noises is not None:
+            planes = self.noises.mix(planes, rng)
+            planes = planes + rng.integers(_SOFTER, _LOUDER + 1, (n, 1, 1))
+        if strength > 0:
+            mean = planes.reshape(n, -1).sum(axis=1).reshape(n, 1, 1) // (frames * bands)
+            most = self.clips.window // _MASKED, bands // _MASKED_BANDS
+            frame, band = (round(strength * each) for each in most)
+            gone = masked(rng, n, frames, frame)[:, :, None] | masked(rng, n, bands, band)[:, None]
+            planes = np.where(gone, mean, planes)
+        return np.asarray(np.clip(planes, 0, 255), dtype=np.uint8)
+
+    def map_gradients(
+        self, rows: NDArray[np.int64], maps: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Learn from the windows that count, and return the gradients of the last maps."""
+        n, n_rows, n_columns, channels = maps.shape
+        features = self.window_means(maps)
+        decided = self.decide(features.reshape(-1, channels)).reshape(n, -1, self.n_outputs)
+        places, targets = self.chosen(rows, decided)
+        features = features[np.arange(n)[:, None], places].reshape(-1, channels)
+        batch = self.batch(np.repeat(rows, PEAKS))._replace(
+            rows=np.arange(n * PEAKS),
+            target=targets,
+            weight=np.repeat(self.weight[rows] / np.float32(PEAKS), PEAKS),
+        )
+        d_features = self.learn_means(batch, features).reshape(n, PEAKS, channels)
+        d_features /= np.float32(self.window_rows * n_columns)
+        d_rows = np.zeros((n, n_rows, channels), dtype=np.float32)
+        for row, of_row in enumerate(places.tolist()):
+            for peak, place in enumerate(of_row):
+                d_rows[row, place : place + self.window_rows] += d_features[row, peak]
+        d = np.empty_like(maps)
+        d[...] = d_rows[:, :, None, :]
+        return d
+
+    def window_means(self, maps: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return what the linear part sees of each window of clips, (n, windows, channels)."""
+        size = self.window_rows
+        sums = maps.sum(axis=2, dtype=np.float64).astype(np.int64)
+        sums = np.pad(sums, ((0, 0), (1, 0), (0, 0))).cumsum(axis=1)
+        sums = sums[:, size:] - sums[:, :-size]
+        means = sums * (65536 // (size * maps.shape[2])) >> 16
+        return np.asarray(means, dtype=np.float32)
+
+    def chosen(
+        self, rows: NDArray[np.int64], decided: NDArray[np.float32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the windows of each clip that count, (n, PEAKS), and their targets."""
+        if self.n_outputs == 1:
+            decided = np.concatenate([0 * decided, decided], axis=2)
+        words, codes = self.clips.words, self.clips.codes[rows]
+        n, n_windows, _ = decided.shape
+        beyond = np.arange(n_windows) >= self.clips.counts[rows][:, None]
+        places = np.empty((n, PEAKS), dtype=np.int64)
+        apart = max(1, self.clips.window // self.step_rows // 2)
+        for row, code in enumerate(codes.tolist()):
+            heard = decided[row]
+            if words[code]:
+                margin = heard[:, code] - np.delete(heard, code, axis=1).max(axis=1)
+            else:
+                margin = heard[:, words].max(axis=1) - heard[:, ~words].max(axis=1)
+            margin = np.where(beyond[row], -np.inf, margin)
+            for peak in range(PEAKS):
+                place = int(margin.argmax())
+                places[row, peak] = place if margin[place] > -np.inf else places[row, 0]
+                if not words[code]:
+                    margin[max(0, place - apart) : place + apart + 1] = -np.inf
+        return places, np.repeat(self.targets[rows], PEAKS, axis=0)
+
+
+# Epochs for 60,000 clips; how often each clip of a word is in one, always in other noise; windows
+# of a part of a longer recording of background.
+_EPOCHS, _TIMES, _PART = 7, 2, 3
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedClips(PreparedPlanes):
+    """Spectra of whole clips, of which windows are learned."""
+
+    clips: ClipRows
+    noises: Noises | None
+    LEARNERS: ClassVar[dict[bool, type[ImageLearner]]] = {True: ClipLearner}
+
+    @staticmethod
+    def of_clips(
+        data: TrainSet, options: TrainerOptions, shape: tuple[int, ...], clips: Clips
+    ) -> "PreparedClips":
+        """Compute the spectra of clips, for windows of (samples, channels)."""
+        grid = Grid.raw(data.raw_dtype, shape[0], 1, shape[1])
+        spectrum, _ = spectrum_of_planes(options, shape, data.raw_dtype)
+        assert spectrum is not None
+        window = spectrum.gives(grid).rows
+        codes = {str(label): code for code, label in enumerate(data.classes)}
+        words = np.array([str(label) in clips.words for label in data.classes])
+        with progress.briefly("spectra"):
+            heard = [
+                (_levels(spectrum, samples, shape[0]), codes[str(label)])
+                for samples, label in clips.in_order()
+            ]
+            noise = [_levels(spectrum, samples, shape[0]) for samples in clips.noises()]
+        longest = max([len(levels) for levels, code in heard if words[code]], default=0)
+        length = max(longest, _PART * window)
+        parts = [
+            (part, code)
+            for each, code in heard
+            for part in _parts(each, length, window) * (_TIMES if words[code] else 1)
+        ]
+        of_part = np.array([code for _, code in parts])
+        counts = np.array([(len(part) - window) // EVERY + 1 for part, _ in parts])
+        planes = np.stack([np.pad(p, ((0, length - len(p)), (0, 0)), "edge") for p, _ in parts])
+        weight = _even(of_part, words)
+        rows = TrainingRows(planes[:, None], targets_of(of_part, len(words)), weight)
+        still = [part for part, code in parts if not words[code]]
+        noises = None if clips.noise is None else Noises.of(spectrum, still, noise)
+        of_clips = ClipRows(rows, counts, words, window, of_part)
+        return PreparedClips(data, rows, options, grid, spectrum, of_clips, noises)
+
+    def learner(self, settings: ImageSettings, rows: TrainingRows | None = None) -> ClipLearner:
+        """Begin with convolutions."""
+        plan = self.plan(settings, len(self.rows.inputs))
+        return ClipLearner(self.clips, plan, self.augmentation(settings), self.noises)
+
+    def plan(self, settings: ImageSettings, n_rows: int) -> SeparablePlan:
+        """Return the layers and how they are trained; labels that are found are not smoothed."""
+        size = settings.n_channels, n_rows, settings.bits
+        return replace(plane_plan(self.options, *size, (), _EPOCHS), smoothing=0.0)
+
+
+def check_options(options: TrainerOptions) -> None:
+    """Refuse options that have no effect on whole clips."""
+    for name in ("teachers", "validation_fraction", "class_weight"):
+        if getattr(options, name):
+            raise OptionError(f"{name}: not for whole clips; leave it out, or give clips=windows")
+
+
+def _levels(spectrum: Spectrum, samples: NDArray[Any], window: int) -> NDArray[np.uint8]:
+    """Return the levels (frames, bands) of a recording; the last ones are repeated up to a window.
+
+    A recording that is shorter than a segment is padded with zeros.
+    """
+    padded = np.pad(samples, ((0, max(0, spectrum.length - len(samples))), (0, 0)))
+    grid = Grid.raw(str(samples.dtype), len(padded), 1, samples.shape[1])
+    levels = spectrum.run(padded.reshape(1, -1), grid).reshape(-1, spectrum.n_bands)
+    lacking = max(0, spectrum.frames(window) - len(levels))
+    return np.pad(levels.astype(np.uint8), ((0, lacking), (0, 0)), "edge")
+
+
+def _parts(levels: NDArray[np.uint8], length: int, window: int) -> list[NDArray[np.uint8]]:
+    """Cut a recording into parts that have each window once, as far as they are of one length."""
+    last, step = max(0, len(levels) - length), length - window + 1
+    firsts = [*range(0, last, step), last]
+    return [levels[first : first + length] for first in firsts]
+
+
+def _even(codes: NDArray[np.int64], words: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return weights of the mean 1: each word has the same, all of them as much as background."""
+    counts, n_words = np.bincount(codes, minlength=words.size), int(words.sum())
+    even = np.where(words, counts[~words].sum() / (n_words * np.maximum(counts, 1)), 1.0)[codes]
+    return np.asarray(even / even.mean(), dtype=np.float32)
