@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.convolutions import convolution_model
+from tests.convolutions import convolution_model, dense_model
 from tests.firmware.local_models import with_events
 from tests.frames import frame_model
 from tests.random_fronts import local_model, offset_model, random_signal_stage
@@ -193,6 +193,13 @@ def convolution_sample(index: int, largest: int = 28) -> IntegerModel:
     return _whole(model, 0) if model.input.dtype == "uint8" else model
 
 
+def dense_sample(index: int) -> IntegerModel:
+    """Draw one or two hidden layers of a table, by turns of each width of weights."""
+    _, pick = _draws(12, index)
+    units, raw = pick((8,), (16,), (30,), (13, 8), (16, 16)), pick("float32", "uint8", "int16")
+    return dense_model(index, units, (2, 4, 8)[index % 3], n=pick(12, 40, 64), raw_dtype=raw)
+
+
 def separable_sample(index: int) -> IntegerModel:
     """Draw convolutions of images of one channel or three; every other one has other forms."""
     _, pick = _draws(7, index)
@@ -299,6 +306,7 @@ SAMPLES: tuple[Callable[[int], IntegerModel], ...] = (
     frame_sample,
     packed_sample,
     event_sample,
+    dense_sample,
 )
 
 

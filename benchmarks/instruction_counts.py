@@ -21,6 +21,7 @@ import numpy as np
 from code_size import (
     component_sample,
     convolution_sample,
+    dense_sample,
     offset_sample,
     one_class_sample,
     packed_sample,
@@ -148,8 +149,9 @@ def _small(index: int) -> IntegerModel:
 
 
 def _layers(index: int) -> IntegerModel:
-    """Draw models of images, the first eight of which fit into 2 KB of memory."""
-    return convolution_sample((2, 35, 28, 4, 56, 25, 13, 20, 0, 31, 33, 29)[index])
+    """Draw models of images, the first eight of which fit into 2 KB of memory, and of tables."""
+    images = (2, 35, 28, 4, 56, 25, 13, 20, 0, 31, 33, 29)
+    return convolution_sample(images[index]) if index < 12 else dense_sample(index - 12)
 
 
 def _mixed(index: int) -> IntegerModel:
@@ -197,7 +199,8 @@ _ALONE = {
 }
 # Kinds without floats, which run the same instructions with an FPU: see `instructions.SAME`.
 _WHOLE = ("spectrum", "offset", "frame", "plane", "packed", "small")
-_OF_EACH = {"frame": 18, "separable": 20}  # every format at two sizes; 12 of the others
+# Every format of frames at two sizes; 12 of the others.
+_OF_EACH = {"convolutions": 24, "frame": 18, "separable": 20}
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from tinykernel.base.errors import FileError, TinykernelError
 from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import find_data
 from tinykernel.data.tables import Selection
+from tinykernel.face.dataset import is_by_group
 
 pytestmark = pytest.mark.usefixtures("page")
 
@@ -44,6 +45,17 @@ def test_npz_keeps_the_split_of_the_file(tmp_path):
     np.testing.assert_array_equal(data.y_test, y[:5])
     assert data.split == "20 training rows, 5 test rows (as the file splits them)"
     assert data.source == "a.npz"
+
+
+@pytest.mark.parametrize(("first_of_test", "apart"), [(3, True), (2, False)])
+def test_a_split_of_the_file_that_is_by_group_says_so(tmp_path, first_of_test, apart):
+    """Groups of an official split are those of folds, too, unless one is on both sides."""
+    X, y = small()
+    groups = {"group_train": np.arange(20) % 3, "group_test": first_of_test + np.arange(5) % 2}
+    parts = {"X_train": X, "y_train": y, "X_test": X[:5], "y_test": y[:5]}
+    data = load_data(npz(tmp_path / "a.npz", **parts, **groups))
+    assert data.split.endswith("(as the file splits them, by group)") == apart
+    assert is_by_group({"groups": None, "name": None}, data) == apart
 
 
 def test_split_is_the_one_of_scikit_learn(tmp_path):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.convolutions import dense_model
 from tests.firmware.local_models import SIGNALS
 from tests.random_fronts import local_model, offset_model, random_signal_stage
 from tests.random_models import random_model
@@ -12,7 +13,7 @@ from tinykernel.compile.targets import find_target
 from tinykernel.run import bench as bench_module
 from tinykernel.run.bench import bench, function_ranges
 from tinykernel.run.emulated import MACHINES
-from tinykernel.run.estimate import estimate_instructions
+from tinykernel.run.estimate import estimate_instructions, work_of
 from tinykernel.run.limits import parse_clock
 from tinykernel.run.program import build, find_platform
 
@@ -96,6 +97,13 @@ def test_work_goes_where_it_belongs(exact) -> None:
     assert many.stages["scores"] > 1.7 * few.stages["scores"]
     assert many.stages["transform"] == pytest.approx(few.stages["transform"], rel=0.02)
     assert many.stages["windows"] == pytest.approx(few.stages["windows"], rel=0.05)
+
+
+def test_each_hidden_layer_is_work() -> None:
+    """The products of two layers of a kind are those of both."""
+    pieces = work_of(dense_model(1, (12, 8), n=16))["local"]
+    assert pieces["convolutions, products of 8 bits"] == 12 * 16 + 8 * 12
+    assert pieces["convolutions, units"] == 20
 
 
 @pytest.mark.slow

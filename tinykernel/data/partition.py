@@ -146,6 +146,11 @@ class Dataset:
         groups = () if self.group_train is None else (self.group_train,)
         return self.X_train, self.y_train, *groups
 
+    @property
+    def splits_groups(self) -> bool:
+        """Whether the groups of both parts are known, and none is in both."""
+        return _none_in_both(self.group_train, self.group_test)
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -172,8 +177,16 @@ class Rows:
 def as_split(train: FilePart, test: FilePart, seed: int) -> Dataset:
     """Return the data set of a file that has both parts."""
     n, n_test = len(train.X), len(test.X)
-    split = f"{count(n, 'training row')}, {count(n_test, 'test row')} (as the file splits them)"
-    return _dataset((train, None), (test, None), split, seed)
+    by = ", by group" if _none_in_both(train.group, test.group) else ""
+    rows = f"{count(n, 'training row')}, {count(n_test, 'test row')}"
+    return _dataset((train, None), (test, None), f"{rows} (as the file splits them{by})", seed)
+
+
+def _none_in_both(groups: NDArray[Any] | None, others: NDArray[Any] | None) -> bool:
+    """Say whether groups are known on both sides of a split, and none is on both."""
+    if groups is None or others is None:
+        return False
+    return not np.intersect1d(groups, others).size
 
 
 def split_part(

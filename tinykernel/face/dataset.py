@@ -143,10 +143,10 @@ def _merged(dataset: Dataset, background: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_by_group(options: Mapping[str, Any], dataset: Dataset) -> bool:
-    """Whether whole groups are held out: named groups, recordings, or those of pictures."""
+    """Whether whole groups are held out: named groups, recordings, those of pictures or a file."""
     of_pictures = options["name"] is not None and dataset.group_train is not None
     is_cut = dataset.origin.recordings is not None
-    return options["groups"] is not None or is_cut or of_pictures
+    return options["groups"] is not None or is_cut or of_pictures or dataset.splits_groups
 
 
 def clips_of(dataset: Dataset, options: Mapping[str, Any]) -> Clips | None:

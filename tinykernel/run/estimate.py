@@ -67,7 +67,9 @@ def work_of(model: IntegerModel) -> dict[str, dict[str, float]]:
     grids = (*model.grids()[:-1], *[model.quantized_grid] * len(model.readout.parts))
     for piece, grid in zip((*model.stages, *model.readout.parts), grids, strict=True):
         for name, pieces in code_of(piece.KIND).work_of(piece, grid, facts).items():
-            work[name] = work.get(name, {}) | pieces
+            line = work.setdefault(name, {})
+            for unit, times in pieces.items():  # a chain has several layers of a kind
+                line[unit] = line.get(unit, 0.0) + times
     return work
 
 

@@ -104,6 +104,14 @@ TK_DSP_SUM(tk_smlad, "smlad")
 TK_DSP_SUM(tk_smlatb, "smlatb")
 TK_DSP_SUM(tk_smlabt, "smlabt")
 
+/* sum + a.low * b.high + a.high * b.low, modulo 2^32 */
+TK_INLINE uint32_t tk_smladx(uint32_t a, uint32_t b, uint32_t sum)
+{
+    uint32_t result;
+    __asm__("smladx %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+    return result;
+}
+
 /* low = a.low * b.low, high = a.high * b.high. With two statements compilers load b twice. */
 TK_INLINE void tk_multiply_halves(uint32_t *low, uint32_t *high, uint32_t a, uint32_t b)
 {
@@ -145,6 +153,26 @@ TK_INLINE uint32_t tk_select16(uint32_t a, uint32_t b, uint32_t *bits)
     __asm__("uadd16 %0, %0, %0\n\tsel %1, %2, %3" : "+&r"(*bits), "=r"(result) : "r"(a), "r"(b));
     return result;
 }
+
+#define TK_MULTIPLY_BYTES(sum, word)      \
+    "uxtb16 ip, " word "\n\t"             \
+    "smladx " sum ", ip, %5, " sum "\n\t" \
+    "uxtb16 ip, " word ", ror #8\n\t"     \
+    "smladx " sum ", ip, %6, " sum "\n\t"
+
+/* Add to four sums the bytes of as many words at *at times those of one: `even` and `odd`, whose
+ * halves belong to the other ones of a word. Moves *at. Only one instruction loads the words. */
+TK_INLINE void tk_multiply_block(uint32_t *sum0, uint32_t *sum1, uint32_t *sum2, uint32_t *sum3,
+                                 uint32_t even, uint32_t odd, const uint32_t **at)
+{
+    __asm__("ldmia %4!, {r4, r5, r6, r8}\n\t" TK_MULTIPLY_BYTES("%0", "r4")
+                TK_MULTIPLY_BYTES("%1", "r5") TK_MULTIPLY_BYTES("%2", "r6")
+                    TK_MULTIPLY_BYTES("%3", "r8")
+            : "+&r"(*sum0), "+&r"(*sum1), "+&r"(*sum2), "+&r"(*sum3), "+&r"(*at)
+            : "r"(even), "r"(odd)
+            : "r4", "r5", "r6", "r8", "ip");
+}
+#undef TK_MULTIPLY_BYTES
 
 #endif
 
