@@ -318,3 +318,33 @@ def test_recordings_of_the_training_are_left_out(told, tmp_path):
     failed("calibrate", model, tmp_path / "same", "--false-alarms", "1000/h", *out)
     unused = run("evaluate", tmp_path / "e.tkm", tmp_path / "same", "--train", tmp_path / "days")
     assert unused.exit_code == 0
+
+
+def test_the_worst_of_a_recording_go_back_into_the_training(told, tmp_path):
+    """Hits at three promises, and pieces of the worst mistakes that `train --also` takes."""
+    worst, model = tmp_path / "worst", tmp_path / "e.tkm"
+    long = ("calibrate", told / "m.tkm", told / "long", "--false-alarms", "600/h", "-o", model)
+    found = json_of(*long, "--save-worst", worst)
+    at = found["promises"]
+    assert [each["false_alarms_an_hour"] for each in at] == [150, 600, 2400]
+    assert all(each["hits"] + each["misses"] == 15 for each in at)
+    listed = (worst / "worst.csv").read_text().splitlines()
+    assert len(listed) == 1 + len(found["worst"])
+    kinds = [each["kind"] for each in found["worst"]]
+    assert max(map(kinds.count, ("miss", "false alarm"))) <= 5
+    pieces = sorted(worst.rglob("*.wav"))
+    assert len(pieces) == len(found["worst"])
+    _, day = wavfile.read(told / "long" / "day.wav")
+    for piece, mistake in zip(sorted(pieces, key=lambda p: p.name), found["worst"], strict=True):
+        _, samples = wavfile.read(piece)
+        assert len(samples) >= RATE
+        assert samples.tobytes() in day.tobytes()
+        label = mistake["class"] if mistake["kind"] == "miss" else "noise"
+        assert piece.parent.name == label
+    assert "promised" in run(*long).stdout
+    how = ("--name", "{label}/{person}_*", "--window", "1s", "--hop", "0.1s", "--test", "0")
+    again = ("train", told / "train", *how, "--set", "n_kernels=16", "-o", tmp_path / "again.tkm")
+    if pieces:
+        assert "are trained on, too" in " ".join(succeeded(*again, "--also", worst).stdout.split())
+    clips = ("calibrate", told / "m.tkm", told / "new", "--false-alarms", "60/h", "-o", model)
+    failed(*clips, "--save-worst", tmp_path / "none", status=2)

@@ -13,13 +13,14 @@ import numpy as np
 
 from tinykernel.base.errors import DataError, OptionError, ShapeError
 from tinykernel.base.progress import report as say
-from tinykernel.base.text import count
+from tinykernel.base.text import count, listed
 from tinykernel.data.labels import GROUPS
 from tinykernel.data.load import PictureSource, TableSource
 from tinykernel.data.partition import Dataset
 from tinykernel.data.paths import kind_of
 from tinykernel.data.pictures import PictureReading, usual_sides
 from tinykernel.data.reading import Reading
+from tinykernel.data.recording_files import find_recordings
 from tinykernel.data.recordings import RecordingSource
 from tinykernel.data.sources import Source
 from tinykernel.data.tables import Selection
@@ -39,6 +40,7 @@ _NOT_OF_PICTURES = (
     *("inputs", "drop", "missing", "input_type", "window", "hop", "rate", "time", "short"),
     *("label_at", "axes", "beside", "window_shape", "clips"),
 )
+WORST = "worst.csv"  # the list of `judge.worst`, which is no recording.
 _LEAST_SECONDS = 1.0  # of a training, where reading took all the time.
 _NOT_CUT = "not an option for recordings; leave it out"
 
@@ -120,6 +122,8 @@ def training_data(
     _add_parameters(parameters, options, dataset)
     if isinstance(test, str):
         dataset = _test_part(test, options, dataset)
+    if options.get("also") is not None:
+        dataset = _with_also(options["also"], dataset)
     background, pictures = options["background"], dataset.origin.pictures
     if pictures is not None and options.get("frame"):
         pictures = {**pictures, "frame": options["frame"]}
@@ -194,6 +198,32 @@ def _add_parameters(
             )
     if dataset.beside:
         parameters |= {"beside": dataset.beside, "window_shape": window}
+
+
+def _with_also(path: str, dataset: Dataset) -> Dataset:
+    """Return the dataset with the windows of other recordings among the training rows."""
+    cut = dataset.origin.recordings
+    if cut is None or kind_of(path) != "recordings":
+        raise misuse("--also", "takes a folder of recordings, for a training on recordings")
+    files = [file for file in find_recordings(path)[0] if file.name != WORST]
+    own: dict[str, Any] = {"drop": (), "labels_needed": False, "name": None, "label": None, "groups": None}
+    own |= {"time": None, "short": "pad"}
+    rows = RecordingSource(files, replace(cut, **own)).rows()
+    known = set(dataset.y_train.tolist())
+    if rows.y is None or not set(rows.y.tolist()) <= known:
+        there = "no labels" if rows.y is None else f"labels {listed(sorted(set(rows.y.tolist())))}"
+        raise DataError(f"{path}: has {there}; give recordings of {listed(sorted(known))}")
+    group = dataset.group_train
+    if group is not None and rows.group is not None:
+        group = np.concatenate([group, np.char.add("also ", rows.group.astype(np.str_))])
+    note = f"{path}: {count(len(rows.y), 'window')} are trained on, too"
+    return replace(
+        dataset,
+        X_train=np.concatenate([dataset.X_train, rows.X.astype(dataset.X_train.dtype)]),
+        y_train=np.concatenate([dataset.y_train, rows.y]),
+        group_train=group,
+        notes=(*dataset.notes, note),
+    )
 
 
 def _test_part(path: str, options: Mapping[str, Any], dataset: Dataset) -> Dataset:

@@ -30,18 +30,8 @@ PARTS = ("data", "train", "tune", "export")
 #: Settings with an option of `train`, in the order of its help.
 OPTIONS_OF_TRAIN = (
     *("label", "groups", "name", "task", "budget", "target", "window", "hop", "window_shape"),
-    *(
-        "image_shape",
-        "augment",
-        "class_weight",
-        "missing",
-        "effort",
-        "validation",
-        "test",
-        "seed",
-        "noise",
-    ),
-    "max_time",
+    *("image_shape", "augment", "class_weight", "missing", "effort", "validation", "test", "also"),
+    *("seed", "noise", "max_time"),
 )
 _SUPERVISED = (CLASSES, NUMBERS)
 
@@ -212,6 +202,13 @@ _OWN = (
         "Classes that are not events of a stream.",
         "those called background, noise, silence, off, none or nothing",
         read=names,
+        tasks=(CLASSES,),
+    ),
+    _data(
+        "also",
+        "DIR",
+        "Recordings to train on, too, such as those of calibrate --save-worst. A folder is the "
+        "label of sounds, and a column called label that of others.",
         tasks=(CLASSES,),
     ),
     _data(

@@ -158,6 +158,36 @@ def calibrate_events(
     return replace(result, model=model, curve=curve, alone=alone, cautions=cautions)
 
 
+def at_promises(
+    model: IntegerModel,
+    streams: Sequence[Stream],
+    background: Sequence[object],
+    an_hour: float,
+    confidence: float | None,
+) -> list[dict[str, Any]]:
+    """Return hits, misses and false alarms at the rate, a quarter of it and four times as much.
+
+    A rate that the hours cannot promise is left out.
+    """
+    rows = []
+    for rate in (an_hour / 4, an_hour, an_hour * 4):
+        try:
+            chosen = choose_events(model, streams, background, rate, confidence)
+        except RowsError:
+            continue
+        heard = chosen.heard
+        rows.append(
+            {
+                "false_alarms_an_hour": rate,
+                "threshold": chosen.threshold,
+                "hits": int(heard.hit.sum()),
+                "misses": int((~heard.hit).sum()),
+                "false_alarms": len(heard.alarms),
+            }
+        )
+    return rows
+
+
 def _other_sounds(classes: Sequence[object], background: Sequence[object]) -> tuple[str, ...]:
     """Say which classes may be background."""
     others = others_among(classes)

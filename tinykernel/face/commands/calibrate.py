@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.data.partition import Dataset, Rows
+    from tinykernel.judge.worst import Mistake
     from tinykernel.kinds.estimators.oneclass import NoveltyDetector
     from tinykernel.kinds.sizing import Usage
     from tinykernel.learn.novelty import Alarms
@@ -72,6 +73,11 @@ def calibrate_command(
         "one that comes before its span is a false alarm, and the pause after it hides the hit",
         1,
     ),
+    save_worst: Path | None = args.option(
+        "DIR",
+        "with a rate and long recordings: write the five worst misses and false alarms as a list "
+        "and as pieces, which train --also DIR takes",
+    ),
     assignments: list[str] = SET,
     as_json: bool = args.JSON,
     quiet: bool = args.QUIET,
@@ -92,6 +98,8 @@ def calibrate_command(
     if known is not None and false_alarms is None:
         raise args.misuse("--known", "needs --false-alarms")
     wishes: dict[str, Any] = {"max_error": max_error, "coverage": coverage, "per_class": per_class}
+    if save_worst is not None:
+        args.check_output_folder(save_worst, force=False)
     if isinstance(false_alarms, parsing.Rate):
         used = {**wishes, "known": known, "same_groups": same_groups}
         _refuse(used, "excludes a rate of false alarms; leave it out")
@@ -99,6 +107,8 @@ def calibrate_command(
         with showing_progress(quiet):
             done = _events(opened, data, false_alarms, confidence, threshold)
         done = done._replace(remarks=done.remarks + _over_budget(opened, done.model))
+        if save_worst is not None:
+            _save_worst(save_worst, opened, done)
         save(done.model, output, opened.about | done.about)
         if as_json:
             remarks = {"remarks": list(done.remarks)}
@@ -106,9 +116,10 @@ def calibrate_command(
         elif not quiet:
             print_pairs([*done.pairs, ("file", str(output))])
             print_table(done.columns, done.lines, right=done.columns)
+            _print_promises(done)
             judging.print_notes(done.remarks, "caution")
         return
-    of_events = {"threshold": threshold, "set": assignments}
+    of_events = {"threshold": threshold, "set": assignments, "save_worst": save_worst}
     _refuse(of_events, "only with a rate of false alarms, such as --false-alarms 1/h; leave it out")
     confidence = 0.95 if confidence is None else confidence
     with showing_progress(quiet):
@@ -154,6 +165,9 @@ def _refuse(options: Mapping[str, Any], problem: str) -> None:
         raise args.misuse(f"--{name.replace('_', '-')}", problem)
 
 
+_AT_PROMISES = ("threshold", "hits", "misses", "false_alarms")
+
+
 class _Done(NamedTuple):
     model: IntegerModel
     about: dict[str, Any]
@@ -162,6 +176,7 @@ class _Done(NamedTuple):
     remarks: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()  # of a table that is printed, too
     lines: Sequence[tuple[str, ...]] = ()
+    worst: Sequence[Mistake] = ()
 
 
 def _with_background(file: ModelFile, assignments: list[str]) -> ModelFile:
@@ -186,6 +201,7 @@ def _events(
 ) -> _Done:
     """Choose the events of a stream on recordings that were not trained on."""
     from tinykernel.judge import events
+    from tinykernel.judge.worst import worst_of
 
     sources = events.recordings_for(file.model, file.source(data))
     if sources is None:
@@ -211,7 +227,44 @@ def _events(
     if file.origin.background is not None:
         about["background"] = list(file.origin.background)
     pairs = [("decisions", hop), *result.in_words()]
-    return _Done(result.model, about, facts, pairs, (*sources.notes, *result.remarks), *table)
+    remarks = *sources.notes, *result.remarks
+    if not sources.is_long:
+        return _Done(result.model, about, facts, pairs, remarks, *table)
+    streams = events.streams_of(result.model, sources, silent)
+    worst = worst_of(result.model, sources, streams)
+    shown = {
+        "promises": events.at_promises(model, streams, silent, an_hour, confidence),
+        "worst": [mistake.fields() for mistake in worst],
+    }
+    return _Done(result.model, about, facts | shown, pairs, remarks, *table, worst)
+
+
+def _print_promises(done: _Done) -> None:
+    """Print what three promises cost, and when the worst mistakes are."""
+    from tinykernel.judge.worst import FIELDS
+
+    rows = [
+        [f"{p['false_alarms_an_hour']:.3g}/h", *(str(p[name]) for name in _AT_PROMISES)]
+        for p in done.result.get("promises", ())
+    ]
+    if rows:
+        columns = ["promised", "threshold", *_AT_PROMISES[1:]]
+        print_table([name.replace("_", " ") for name in columns], rows, right=columns)
+    mistakes = [mistake.fields() for mistake in done.worst]
+    if mistakes:
+        print_table(FIELDS, [[str(each[name]) for name in FIELDS] for each in mistakes])
+
+
+def _save_worst(folder: Path, file: ModelFile, done: _Done) -> None:
+    """Write the worst mistakes; clips that are joined have none."""
+    from tinykernel.judge.worst import save_worst as write
+
+    silent = list(map(str, file.origin.background_of(done.model.classes)))
+    if "worst" not in done.result:
+        raise args.misuse("--save-worst", "needs long recordings with labels, not clips")
+    if not silent:
+        raise args.misuse("--save-worst", "needs a class of background; name one with --set")
+    write(folder, done.worst, done.model.input.rows, silent[0])
 
 
 def _often(file: ModelFile, rate: float | None) -> tuple[IntegerModel, str]:
