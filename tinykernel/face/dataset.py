@@ -206,7 +206,13 @@ def _with_also(path: str, dataset: Dataset) -> Dataset:
     if cut is None or kind_of(path) != "recordings":
         raise misuse("--also", "takes a folder of recordings, for a training on recordings")
     files = [file for file in find_recordings(path)[0] if file.name != WORST]
-    own: dict[str, Any] = {"drop": (), "labels_needed": False, "name": None, "label": None, "groups": None}
+    own: dict[str, Any] = {
+        "drop": (),
+        "labels_needed": False,
+        "name": None,
+        "label": None,
+        "groups": None,
+    }
     own |= {"time": None, "short": "pad"}
     rows = RecordingSource(files, replace(cut, **own)).rows()
     known = set(dataset.y_train.tolist())
