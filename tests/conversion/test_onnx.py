@@ -82,7 +82,6 @@ def _changed(at, *new):
         _changed(1, node("BatchNormalization", [*"qgggg"], ["n"])),
         _changed(0, node("Conv", ["x", "q"], ["v"], name="a")),
         _changed(2, node("Dropout", ["n", "b", "b"], ["r"])),
-        _changed(2, node("DequantizeLinear", ["n", "b", "b"], ["r"])),
         [*CHAIN[:1], node("Relu", ["v"], ["y"]), *CHAIN[1:]],
     ],
 )

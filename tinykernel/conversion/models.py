@@ -30,6 +30,7 @@ from tinykernel.conversion.trees import integer_model
 from tinykernel.learn.teachers import instead_of, no_teacher
 from tinykernel.model.answers import columns_problem
 from tinykernel.model.integer import IntegerModel
+from tinykernel.pieces.filters.spec import Filters
 from tinykernel.pieces.trees.spec import Trees
 
 #: By library, and by name of the class: the module of this package that reads it.
@@ -276,6 +277,33 @@ def change_of(model: Any, converted: IntegerModel, X: ArrayLike) -> Change:
     differing = int(np.sum((share > 0.01).any(axis=1)))
     worst = float(share.mean(axis=0).max(initial=0))
     return Change(len(after), differing, worst, float(gap.max(initial=0)))
+
+
+@dataclass(frozen=True)
+class LayerChange:
+    """How the levels 0..255 of a layer of a quantized file differ from those of the model."""
+
+    place: str
+    largest: int
+    mean: float
+    clipped: float  # share of the levels of the model that are 0 or 255
+
+
+def changes_by_layer(model: Any, converted: IntegerModel, X: ArrayLike) -> list[LayerChange]:
+    """Compare the levels of each layer of a quantized network with those of the model on rows."""
+    network = _opened(model, "values" if converted.is_regressor else "classes", X)
+    stage = converted.find(Filters)
+    if stage is None or getattr(network, "quantum", None) is None:
+        raise ConvertError("convert: only quantized files of networks have levels to compare")
+    rows, changes = network.rows_of(X), list[LayerChange]()
+    grid = converted.input
+    made = converted.stages[0].run(rows.astype(grid.dtype), grid)
+    maps = [made.reshape(len(rows), *stage.shapes[0])]
+    for number, (place, levels) in enumerate(network.levels_of(rows)):
+        maps.append(stage.layer(number, maps))
+        gap, ends = np.abs(maps[-1] - levels), np.isin(maps[-1], (0, 255))
+        changes.append(LayerChange(place, int(gap.max()), float(gap.mean()), float(ends.mean())))
+    return changes
 
 
 def _both(model: Any, converted: IntegerModel, X: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:

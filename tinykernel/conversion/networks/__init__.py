@@ -8,7 +8,7 @@ import numpy as np
 from tinykernel.base.errors import ConvertError
 from tinykernel.conversion import linear
 from tinykernel.conversion.columns import ModelColumns
-from tinykernel.conversion.networks.dense import integer_network
+from tinykernel.conversion.networks.dense import integer_network, quantized_network
 from tinykernel.conversion.networks.sequence import FloatNetwork
 from tinykernel.conversion.networks.windows import Step, Window, lowered
 from tinykernel.model.integer import IntegerModel
@@ -23,7 +23,10 @@ def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
         layers, shape = _of_perceptron(model), (1, 1, len(columns.columns))
     if classes is not None and model.n_outputs_ != (len(classes) if len(classes) > 2 else 1):
         raise ConvertError("convert: a classifier of several labels a row is not supported")
-    if any(step.bends or step.pools for step in layers):
+    if getattr(model, "quantum", None) is not None:
+        columns.finite_rows("network")
+        converted = quantized_network(layers, shape, columns, classes, model.quantum)
+    elif any(step.bends or step.pools or step.curve for step in layers):
         columns.finite_rows("network")
         if columns.steps or columns.mixers:
             layers, shape = _of_inputs(layers, columns), (1, 1, columns.n_inputs)

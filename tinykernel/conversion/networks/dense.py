@@ -15,8 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError, DataError
+from tinykernel.conversion.networks.filters import levels_of_file, quantized
 from tinykernel.conversion.networks.maps import maps_of
-from tinykernel.conversion.networks.windows import Affine, Shape, Signal, Step, lowered, shapes_of
+from tinykernel.conversion.networks.windows import (
+    Affine,
+    Quantum,
+    Shape,
+    Signal,
+    Step,
+    lowered,
+    shapes_of,
+    with_means,
+)
 from tinykernel.model.answers import LARGEST_SHIFT, Labels, Values, numbered_values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.dense.spec import Dense
@@ -149,17 +159,48 @@ def integer_network(
     return _read_out(layer, signal, [*stages, _IDENTITY], classes, bits, grid)
 
 
+def quantized_network(
+    steps: list[Step], shape: Shape, columns: Any, classes: Any, quantum: Quantum
+) -> IntegerModel:
+    """Return the model of a quantized file: its levels, and its weights as they are."""
+    grid = Grid.table(columns.raw_dtype, columns.n_inputs)
+    if shape[1] > 1:
+        grid = Grid.raw(columns.raw_dtype, *shape)
+    *before, last = with_means(steps)
+    first, low, worth = levels_of_file(quantum, grid)
+    levels = np.asarray(first.run(columns.rows.astype(grid.dtype), grid), dtype=np.uint8)
+    signal, stages = Signal.of_file(levels, low, worth), list[Stage]([first])
+    if before:
+        stage, signal = quantized(before, shape, levels, low, worth, quantum.zero)
+        stages = [*stages, stage]
+        worth = float(signal.step[0])
+    (layer,) = lowered([replace(last, quantum=None)], shapes_of(before, shape)[-1])
+    unit = None if last.scales is None else worth * last.scales
+    return _read_out(layer, signal, [*stages, _IDENTITY], classes, 8, grid, unit)
+
+
 def _at_most(steps: list[Step], shape: Shape) -> int:
     """Return how many rows to look at, so that the largest image of all takes 256 MB."""
     return max(1, _VALUES // max(map(prod, shapes_of(steps, shape))))
 
 
 def _read_out(
-    layer: Affine, signal: Signal, stages: list[Stage], classes: Any, bits: int, grid: Grid
+    layer: Affine,
+    signal: Signal,
+    stages: list[Stage],
+    classes: Any,
+    bits: int,
+    grid: Grid,
+    worth: NDArray[np.float64] | None = None,
 ) -> IntegerModel:
-    """Return the model of the last layer, a linear part of the units less 128."""
+    """Return the model of the last layer, a linear part of the units less 128.
+
+    A whole weight is `worth` that; of None as little as the largest weight allows.
+    """
     by_level = signal.of_levels(layer)
-    unit = np.abs(by_level.weights).max(axis=1) / (2 ** (bits - 1) - 1)
+    unit = (
+        worth if worth is not None else np.abs(by_level.weights).max(axis=1) / (2 ** (bits - 1) - 1)
+    )
     if not np.any(unit > 0):
         raise ConvertError("convert: no input has a weight, so all answers are the same")
     unit = np.maximum(unit, unit.max() * 1e-6)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.networks.separable import rounded_sums
-from tinykernel.conversion.networks.windows import Shape, Signal, Step
+from tinykernel.conversion.networks.windows import Quantum, Shape, Signal, Step, with_means
 from tinykernel.pieces.filters.spec import LARGEST_SUM, UNIT, Filters, Form
+from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.layers import MIXED, SINGLE
+from tinykernel.pieces.levels.spec import Levels
 from tinykernel.pieces.piece import Stage
+from tinykernel.pieces.scale.spec import Scale
 
 _TOP = 255
 _LIMIT = (1 << UNIT) - 1
@@ -29,15 +33,7 @@ def filtered(steps: list[Step], shape: Shape) -> tuple[list[Step], list[Step]]:
         if needs_filters(step, end) or step.patch:
             used = number + 1
         end = step.gives(end)
-    joined = list[Step]()
-    for step in steps[:used]:
-        patch = step.patch
-        last = joined[-1] if joined else None
-        if patch is None or last is None or last.pools or (step.bends and not last.bends):
-            joined.append(step)
-        else:
-            joined[-1] = replace(last, pool=patch, averages=True, pooled_by=step.place)
-    return joined, steps[used:]
+    return with_means(steps[:used]), steps[used:]
 
 
 @dataclass
@@ -110,6 +106,80 @@ def _add(layers: _Layers, step: Step, most: int) -> None:
     after = Signal(step.pooled(x), layers.levels(), level, -zero * level)
     layers.signals.append(after)
     layers.borders.append(zero)
+
+
+def levels_of_file(quantum: Quantum, grid: Grid) -> tuple[Levels, float, float]:
+    """Return the levels of a file, the value of level 0, and what a level is worth.
+
+    Whole numbers are rounded down to a level: the value is that in the middle.
+    """
+    worth, low, ones = quantum.scale, -quantum.zero * quantum.scale, np.ones(grid.channels)
+    if grid.dtype == "float32":
+        offset = (low - 0.5 * worth) * ones
+        parts = offset.astype(np.float32), (ones / worth).astype(np.float32)
+        scale = Scale(grid.dtype, 8, *parts)
+    else:
+        first = int(np.floor(low))
+        span = int(np.ceil(256 * worth))
+        shift = max(0, span.bit_length() - 16)
+        factor = int(2.0 ** (16 + shift) / worth)
+        span = min(span, (256 << 16 + shift) // max(1, factor) - 1)
+        rest = (np.full(grid.channels, part) for part in (factor, span, shift))
+        scale = Scale(grid.dtype, 8, np.full(grid.channels, first), *rest)
+        low = first + 0.5 * (worth - 1)
+    return Levels(scale, 0, 1, np.eye(grid.channels, dtype=np.int8)), low, worth
+
+
+def quantized(
+    steps: list[Step], shape: Shape, first: NDArray[np.uint8], low: float, worth: float, zero: int
+) -> tuple[Filters, Signal]:
+    """Return the stage of steps of a quantized file with its weights, and the values behind it."""
+    signal = Signal.of_file(first, low, worth).images(shape)
+    layers = _Layers(shape, zero, [signal], [zero])
+    for number, step in enumerate(steps):
+        if step.scales is None or step.quantum is None or step.curve:
+            raise ConvertError(
+                f"convert: {step.place} has no levels or whole weights, as others have; quantize "
+                "all layers, or convert the float file"
+            )
+        exact = step.window.kernel / step.scales[:, None, None, None]
+        whole = np.rint(exact)
+        if whole.min() < -128 or whole.max() > 127 or np.abs(whole - exact).max() > 1e-3:
+            raise ConvertError(
+                f"convert: {step.place} has no whole weights of 8 bits; quantize weights as int8, "
+                "symmetric, with normalization in them"
+            )
+        quantum, after, n = step.quantum, step.of_means or step.quantum, len(whole)
+        bias = (step.window.bias + low * step.window.kernel.sum(axis=(1, 2, 3))) / worth
+        gain = step.scales * worth / quantum.scale
+        if gain.max() >= _LIMIT / 2**UNIT:
+            raise ConvertError(
+                f"convert: {step.place} has weights above its levels; quantize again"
+            )
+        parts, _ = _units(bias / step.scales + quantum.zero / gain, gain)
+        layers.units.append(parts)
+        is_own = step.window.depthwise is not None and n > 1
+        whole = np.einsum("cijc->cij", whole) if is_own else whole
+        layers.weights.append(whole.astype(np.int8))
+        above, left, below, behind = step.window.around
+        sides = *step.window.size, *step.window.steps, above, left, below, behind
+        least = quantum.zero if step.bends else 0
+        most = _TOP if step.top == np.inf or not step.bends else quantum.levels(np.array(step.top))
+        layers.forms.append(
+            Form(
+                *(number, 0, n, n if is_own else 1, *sides, *step.pool, int(step.averages)),
+                *(0, after.zero, least, int(most)),
+            )
+        )
+        if step.averages:
+            size = step.pool[0] * step.pool[1]
+            gain = np.full(n, quantum.scale / size / after.scale)
+            parts, _ = _units(after.zero / gain - size * quantum.zero, gain)
+            layers.units.append(parts)
+        low, worth = -after.zero * after.scale, after.scale
+        layers.signals.append(Signal.of_file(layers.levels(), low, worth))
+        layers.borders.append(after.zero)
+    return layers.stage, layers.signals[-1].flat()
 
 
 def _scaled(x: NDArray[np.float64], curve: str = "") -> tuple[int, NDArray[np.float64]]:

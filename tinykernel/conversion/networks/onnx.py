@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.base.errors import ConvertError, FormatError
+from tinykernel.base.errors import ConvertError, DataError, FormatError
 from tinykernel.conversion.checks import first_line, intact
 from tinykernel.conversion.networks.sequence import FloatNetwork, numbers_of
 from tinykernel.conversion.onnxtrees import KINDS, TreeFile
@@ -20,7 +20,19 @@ _SHAPES = ("Shape", "Gather", "Unsqueeze", "Concat", "Slice")
 _MAPS = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean")
 _FLOATS = ("FLOAT", "DOUBLE", "FLOAT16")
 _SUMS = ("Gemm", "MatMul", "BatchNormalization", "Add", "Sub", "Mul", "Div")
-_QUANTIZED = ("quant", "qlinear", "qgemm", "integer")  # parts of names of operators
+#: Operators that measure the levels of values as the network runs.
+_DYNAMIC = ("DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "DynamicQuantizeMatMul")
+#: Of operators on levels the plain one, which reads the other numbers, and where the weights are.
+_ON_LEVELS = {
+    "QLinearConv": ("Conv", 3),
+    "QLinearMatMul": ("MatMul", 3),
+    "QGemm": ("Gemm", 3),
+    "QLinearGlobalAveragePool": ("GlobalAveragePool", 0),
+    "QLinearAveragePool": ("AveragePool", 0),
+}
+#: Operators that do the same on levels; and an attribute of others.
+_OF_LEVELS = ("MaxPool", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Identity")
+_LAST = ("channels_last", 0)
 #: Attributes that change no answer here.
 _IDLE = (
     *("name", "seed", "saturate", "round_mode", "momentum", "storage_order", "ratio", "is_test"),
@@ -43,6 +55,8 @@ _READ: dict[str, tuple[str, ...]] = {
     "Reshape": ("allowzero",),
     "Clip": ("min", "max"),
     "Cast": ("to",),
+    "QuantizeLinear": ("axis", "output_dtype", "block_size"),
+    "DequantizeLinear": ("axis", "output_dtype", "block_size"),
     "Transpose": ("perm",),
 }
 #: Attributes that have to be as usual.
@@ -60,6 +74,7 @@ class _Node:
     constants: list[NDArray[np.float64]]
     options: dict[str, Any]
     is_first: bool
+    scales: NDArray[np.float64] | None = None  # of the weights
 
     def refuse(self, problem: str = "is not supported") -> ConvertError:
         """Return the error that names the node."""
@@ -74,10 +89,12 @@ class _Reading:
     model: Any
     entry: str
     numbers: dict[str, NDArray[Any]] = field(default_factory=dict)
+    scales: dict[str, NDArray[Any]] = field(default_factory=dict)  # of numbers that are quantized
     shapes: set[str] = field(default_factory=set)  # values that are computed of shapes
     earlier: set[str] = field(default_factory=set)  # all other values
     last: str = ""  # the value before the end
     n_nodes: int = 0  # that it takes
+    has_levels: bool = False  # whether this value is levels
 
     @property
     def version(self) -> int:
@@ -90,6 +107,9 @@ class _Reading:
         kinds = {node.op_type for node in self.model.graph.node}
         if self.version < 14 and "BatchNormalization" in kinds:
             return None  # the reference takes the statistics of its batch, which runtimes do not
+        is_old = self.version < 19 and "DequantizeLinear" in kinds
+        if is_old or any(node.domain == "com.microsoft" for node in self.model.graph.node):
+            return None  # it lacks these operators
         evaluator = import_module("onnx.reference").ReferenceEvaluator
         model = self.onnx.ModelProto()
         model.CopyFrom(self.model)
@@ -124,9 +144,10 @@ def _network_of(onnx: Any, model: Any, path: Path) -> FloatNetwork | TreeFile:
     if not graph.node:
         raise FormatError(f"{path}: holds no network; it is empty, damaged or of another format")
     for node in graph.node:
-        if any(part in node.op_type.lower() for part in _QUANTIZED):
+        if node.op_type in _DYNAMIC:
             raise ConvertError(
-                f"{path}: the file is quantized ({node.op_type}); convert the float file"
+                f"{path}: {node.op_type} measures levels as it runs; quantize with "
+                "onnxruntime.quantization.quantize_static, or convert the float file"
             )
     constant = {item.name for item in graph.initializer}
     entries = [item for item in graph.input if item.name not in constant]
@@ -176,11 +197,15 @@ def _read_node(reading: _Reading, network: FloatNetwork, node: Any, place: str) 
     if kind == "Constant":
         numbers[node.output[0]] = _constant(reading.onnx, options, place)
         return
-    if node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
+    if node.domain not in ("", "ai.onnx", "ai.onnx.ml") and kind not in _ON_LEVELS:
         raise ConvertError(f"convert: {place} of the domain {node.domain!r} is not supported")
     if kind in ("Identity", "Transpose") and node.input[0] in numbers:
         of, is_turned = numbers[node.input[0]], kind == "Transpose"
         numbers[node.output[0]] = np.transpose(of, options.get("perm")) if is_turned else of
+        return
+    if kind == "DequantizeLinear" and node.input[0] in numbers:
+        axis = options.get("axis", 1)
+        numbers[node.output[0]] = _dequantized(reading, node.input[:3], axis, node.output[0], place)
         return
     if kind == "Shape" or (kind in _SHAPES and reading.shapes & set(node.input)):
         reading.shapes.add(node.output[0])
@@ -195,12 +220,19 @@ def _read_node(reading: _Reading, network: FloatNetwork, node: Any, place: str) 
             network.labels = np.array([v.decode() if isinstance(v, bytes) else v for v in labels])
         return
     _check_branch(reading, node, place)
-    constants = [numbers[name] for name in node.input if name in numbers]
+    names = [name for name in node.input if name in numbers]
+    constants = [numbers[name] for name in names]
+    if kind in _ON_LEVELS or kind in ("QuantizeLinear", "DequantizeLinear"):
+        _read_levels(reading, network, node, options, place)
+        return
+    if reading.has_levels and kind not in _OF_LEVELS:
+        raise ConvertError(f"convert: {place} reads levels, without DequantizeLinear before it")
     _check_options(kind, options, place)
     if kind in (*_MAPS, *_SUMS) and (constants or kind in _MAPS):
         arrays = [numbers_of(array, place) for array in constants]
         add = _add_map if kind in _MAPS else _add_sums
-        add(network, _Node(place, kind, arrays, options, node.input[0] == reading.last))
+        scales = next((reading.scales[name] for name in names if name in reading.scales), None)
+        add(network, _Node(place, kind, arrays, options, node.input[0] == reading.last, scales))
     elif node.input[0] != reading.last:
         raise ConvertError(f"convert: {place} is not supported")
     else:
@@ -209,6 +241,71 @@ def _read_node(reading: _Reading, network: FloatNetwork, node: Any, place: str) 
     if not network.end:
         reading.last = node.output[0]
         reading.earlier.add(reading.last)
+
+
+def _levels(reading: _Reading, names: Any, place: str) -> tuple[float, int]:
+    """Return the scale of levels and the level of 0, of uint8."""
+    scale, zero = (reading.numbers.get(name) for name in (*names, "")[:2])
+    if scale is None or scale.size != 1 or (zero is not None and zero.size != 1):
+        raise ConvertError(f"convert: {place} has not one scale and level of 0 of all values")
+    kind = "uint8" if zero is None else zero.dtype.name
+    if kind not in ("int8", "uint8"):
+        raise ConvertError(f"convert: {place} has levels of type {kind}; quantize to 8 bits")
+    level = 0 if zero is None else int(np.ravel(zero)[0])
+    return float(np.ravel(scale)[0]), level + (128 if kind == "int8" else 0)
+
+
+def _dequantized(
+    reading: _Reading, names: Any, axis: int, output: str, place: str
+) -> NDArray[np.float64]:
+    """Return quantized numbers as floats, and note their scales."""
+    of, scale, zero = (reading.numbers.get(name) for name in (*names, "")[:3])
+    if of is None or scale is None:
+        raise ConvertError(f"convert: {place} has no numbers or no scale")
+    scale = numbers_of(scale, place)
+    if scale.min() <= 0:
+        raise DataError(f"convert: {place} has a scale of {scale.min():g}; quantize again")
+    reading.scales[output] = scale.ravel()
+    whole = of.astype(np.float64)
+    shape = [-1 if i == axis % whole.ndim else 1 for i in range(whole.ndim)]
+    scale, zero = (
+        np.reshape(part, shape) if np.size(part) > 1 else np.ravel(part)[0]
+        for part in (scale, 0.0 if zero is None else zero.astype(np.float64))
+    )
+    return np.asarray((whole - zero) * scale)
+
+
+def _read_levels(
+    reading: _Reading, network: FloatNetwork, node: Any, options: dict[str, Any], place: str
+) -> None:
+    """Add a node that makes levels of values, values of levels, or computes on levels."""
+    op, numbers = node.op_type, reading.numbers
+    if op == "QuantizeLinear":
+        network.quantize(place, *_levels(reading, node.input[1:], place))
+    else:
+        network.check_levels(place, *_levels(reading, node.input[1:3], place))
+    kind, at = _ON_LEVELS.get(op, ("", 0))
+    if kind:
+        options = {name: value for name, value in options.items() if (name, value) != _LAST}
+        _check_options(kind, options, place)
+        is_gemm, constants, scales, made = kind == "Gemm", [], None, node.input[3:5]
+        if at:
+            axis = int(kind != "Conv" and not options.get("transB", 0))
+            constants.append(_dequantized(reading, node.input[3:6], axis, place, place))
+            scales = reading.scales[place]
+            made, biases = node.input[6:8], node.input[8:9]
+            if is_gemm:
+                made, biases = node.input[7:9], node.input[6:7]
+            if any(biases):
+                worth = float(np.ravel(numbers[node.input[1]])[0]) * scales
+                constants.append(numbers[biases[0]].astype(np.float64) * worth)
+        add = _add_map if kind in _MAPS else _add_sums
+        add(network, _Node(place, kind, constants, options, True, scales))
+        if any(made):
+            network.quantize(place, *_levels(reading, made, place))
+    reading.has_levels = op == "QuantizeLinear" or (bool(kind) and any(made))
+    reading.last = node.output[0]
+    reading.earlier.add(reading.last)
 
 
 def _constant(onnx: Any, options: dict[str, Any], place: str) -> NDArray[Any]:
@@ -345,7 +442,8 @@ def _add_map(network: FloatNetwork, node: _Node) -> None:
         raise node.refuse(f"is not supported with strides={steps} and pads={pads}")
     if kind == "Conv":
         bias = constants[1] if len(constants) > 1 else 0.0
-        network.add_convolution(place, constants[0], bias, steps, pads, options.get("group", 1))
+        group = options.get("group", 1)
+        network.add_convolution(place, constants[0], bias, steps, pads, group, node.scales)
         return
     if size is not None and (steps != size or any(pads)):
         raise node.refuse(
@@ -366,9 +464,10 @@ def _add_sums(network: FloatNetwork, node: _Node) -> None:
         bias = options.get("beta", 1.0) * constants[1] if len(constants) > 1 else np.zeros(1)
         if bias.size not in (1, len(weights)) or bias.shape[:-1] not in ((), (1,)):
             raise node.refuse("has offsets of another shape")
-        network.add_dense(place, weights, bias)
+        scales = None if node.scales is None else abs(options.get("alpha", 1.0)) * node.scales
+        network.add_dense(place, weights, bias, scales)
     elif kind == "MatMul" and is_first and first.ndim == 2 and network.rank == 2:
-        network.add_dense(place, first.T, 0.0)
+        network.add_dense(place, first.T, 0.0, node.scales)
     elif kind == "BatchNormalization" and is_first and len(constants) == 4:
         network.add_normalization(place, constants, options.get("epsilon", 1e-5))
     elif kind in ("Mul", "Div") and of_rows and (is_first or kind == "Mul"):

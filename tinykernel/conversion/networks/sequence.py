@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.base.errors import ConvertError, DataError, OptionError, ShapeError
 from tinykernel.conversion.checks import first_line
 from tinykernel.conversion.columns import lacking_rows
-from tinykernel.conversion.networks.windows import Shape, Step, Window
+from tinykernel.conversion.networks.windows import Quantum, Shape, Step, Window, with_means
 
 _NOTHING = ("Identity", "Dropout", "Dropout1d", "Dropout2d", "Cast")
 ENDS = ("Softmax", "LogSoftmax", "Sigmoid", "ArgMax")
@@ -40,6 +40,7 @@ class FloatNetwork:
         self._is_flat = False
         self.rank: int  # of these values and the rows
         self.end = ""
+        self.quantum: Quantum | None = None  # of rows, in a quantized file
         self.labels: NDArray[Any] | None = None
 
     def ready(self, X: ArrayLike | None, task: str | None) -> "FloatNetwork":
@@ -118,6 +119,8 @@ class FloatNetwork:
         theirs, eps = answers
         ours, theirs = self._values(self.rows_of(rows)), np.reshape(theirs, (len(rows), -1))
         limit = 4 * np.sqrt(eps) * max(1e-30, float(np.abs(theirs).max()))
+        if self.quantum is not None:  # sums in floats fall on either side of a level
+            limit = max(limit, 0.05 * float(np.ptp(theirs)))
         if ours.shape != theirs.shape or not float(np.abs(ours - theirs).max()) <= limit:
             raise ConvertError(
                 "convert: the library computes other values of X than the layers that were read; "
@@ -184,31 +187,73 @@ class FloatNetwork:
                 "between layers use ReLU"
             )
 
-    def add_window(self, place: str, window: Window) -> None:
+    def quantize(self, place: str, scale: float, zero: int) -> None:
+        """Round values to levels, from which the next layer reads them."""
+        self._go_on(place)
+        quantum = Quantum(scale, zero)
+        if not (np.isfinite(scale) and scale > 0 and 0 <= zero <= 255):
+            raise DataError(
+                f"convert: {place} has a scale of {scale:g}; quantize the network again"
+            )
+        last = self.layers[-1] if self.layers else None
+        if last is None:
+            self.quantum = quantum
+        elif not last.pools or last.quantum is None:
+            self.layers[-1] = replace(last, quantum=quantum)
+        elif last.quantum != quantum:
+            raise ConvertError(f"convert: {place} has other levels than before {last.pooled_by}")
+
+    def check_levels(self, place: str, scale: float, zero: int) -> None:
+        """Refuse levels that are not those of the values so far."""
+        have = self.layers[-1].quantum if self.layers else self.quantum
+        if have is None:
+            raise ConvertError(
+                f"convert: {place} reads levels that nothing before it makes; keep the input of "
+                "the network in floats"
+            )
+        if have != Quantum(scale, zero):
+            raise ConvertError(f"convert: {place} has other levels than what it reads")
+
+    def add_window(
+        self, place: str, window: Window, scales: NDArray[np.float64] | None = None
+    ) -> None:
         """Add sums; those of each channel alone become part of the sums beside them."""
         self._go_on(place)
         if self._is_flat and not self.is_table:
             raise ConvertError(f"convert: {place} behind Flatten is not supported")
         if not (np.all(np.isfinite(window.kernel)) and np.all(np.isfinite(window.bias))):
             raise DataError(f"convert: {place} makes weights that are not finite")
-        step = Step(place, window)
+        scales = None if scales is None else scales + np.zeros(len(window.bias))
+        step = Step(place, window, scales=scales)
         self._now, last = step.gives(self._now), self.layers[-1] if self.layers else None
         joined = None
-        if last is not None and not last.bends and not last.pools:
+        if last is not None and not last.bends and not last.pools and not last.curve:
             joined = last.window.joined(window)
-        if joined is None or last is None:
+        gains = window.gains
+        if joined is None or last is None or (last.quantum is not None and gains is None):
             self.layers.append(step)
-        else:  # of the layer that has the sums
-            self.layers[-1] = Step(place if last.window.gains is not None else last.place, joined)
+            return
+        # Of the layer that has the sums.
+        worth = scales
+        if last.scales is not None and gains is not None:
+            worth = last.scales * np.abs(gains)
+        place = place if last.window.gains is not None else last.place
+        self.layers[-1] = Step(place, joined, scales=worth)
 
-    def add_dense(self, place: str, weights: NDArray[np.float64], bias: ArrayLike) -> None:
+    def add_dense(
+        self,
+        place: str,
+        weights: NDArray[np.float64],
+        bias: ArrayLike,
+        scales: NDArray[np.float64] | None = None,
+    ) -> None:
         """Add sums of all values, in the order of channels first."""
         rows, columns, channels = self._now
         if weights.shape[1] != prod(self._now) or not (self.is_table or self._is_flat):
             raise ConvertError(f"convert: {place} takes values of another shape")
         self._is_flat = False
         kernel = weights.reshape(-1, channels, rows, columns).transpose(0, 2, 3, 1)
-        self.add_window(place, Window(kernel, np.zeros(len(kernel)) + np.ravel(bias)))
+        self.add_window(place, Window(kernel, np.zeros(len(kernel)) + np.ravel(bias)), scales)
 
     def add_line(self, place: str, gain: ArrayLike, bias: ArrayLike) -> None:
         """Add a gain and an offset of each channel, or one of all."""
@@ -233,6 +278,7 @@ class FloatNetwork:
         steps: Sequence[int],
         around: Sequence[int],
         groups: int,
+        scales: NDArray[np.float64] | None = None,
     ) -> None:
         """Add a convolution of images or signals, channels first; signals are of one row."""
         if len(steps) == 1:
@@ -249,7 +295,7 @@ class FloatNetwork:
             full[o, :, :, first : first + of_group] = kernel[o].transpose(1, 2, 0)
         above, before, below, behind = around
         offsets, ends = np.zeros(n) + np.ravel(bias), (above, before, below, behind)
-        self.add_window(place, Window(full, offsets, (steps[0], steps[1]), ends))
+        self.add_window(place, Window(full, offsets, (steps[0], steps[1]), ends), scales)
 
     def add_pool(self, place: str, size: Sequence[int] | None, is_mean: bool) -> None:
         """Add means or largest values of patches side by side; of None, of all positions."""
@@ -315,12 +361,23 @@ class FloatNetwork:
         place = x.argmax(axis=1) if self.n_outputs_ > 1 else (x[:, 0] > 0).astype(int)
         return np.asarray(self.classes_[place])
 
+    def levels_of(self, rows: NDArray[Any]) -> list[tuple[str, NDArray[np.float64]]]:
+        """Return the place of each layer of a quantized file but the last, and its levels."""
+        assert self.quantum is not None
+        x, found = self.quantum.of(rows.astype(np.float64).reshape(-1, *self.shape)), []
+        for step in with_means(self.layers)[: -1 if self.layers[-1].scales is not None else -2]:
+            x, quantum = step.of(x), step.of_means or step.quantum
+            assert quantum is not None
+            found.append((step.place, quantum.levels(x)))
+        return found
+
     def _values(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """Compute the outputs of rows with channels last."""
         widest = max(step.window.kernel.size for step in self.layers) * prod(self.shape[:2])
         at_once, parts = max(1, _AT_ONCE // widest), []
         for first in range(0, len(rows), at_once):
             x = rows[first : first + at_once].astype(np.float64).reshape(-1, *self.shape)
+            x = x if self.quantum is None else self.quantum.of(x)
             for step in self.layers:
                 x = step.of(x)
             parts.append(x.reshape(len(x), -1))

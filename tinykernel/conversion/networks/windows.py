@@ -134,6 +134,23 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Quantum:
+    """Levels 0..255 of values in a quantized file: x is ``scale * (level - zero)``."""
+
+    scale: float
+    zero: int
+
+    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values of the nearest levels."""
+        return self.scale * (self.levels(x) - self.zero)
+
+    def levels(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the nearest levels."""
+        nearest: NDArray[np.float64] = np.rint(x / self.scale) + self.zero
+        return nearest.clip(0, 255)
+
+
+@dataclass(frozen=True)
 class Step:
     """Sums, then ``min(max(x, 0), top)`` if it bends, or a curve; then one value of each patch."""
 
@@ -146,6 +163,11 @@ class Step:
     pool: tuple[int, int] = (1, 1)  # rows and columns of patches side by side
     averages: bool = False  # whether their means follow, not the largest values
     pooled_by: str = ""  # the place of what does that
+    # Of a quantized file what a whole weight is worth by channel, and the levels of what is given,
+    # before patches and of their means.
+    scales: NDArray[np.float64] | None = None
+    quantum: Quantum | None = None
+    of_means: Quantum | None = None
 
     @property
     def pools(self) -> bool:
@@ -182,8 +204,9 @@ class Step:
         if self.curve == "LeakyRelu":
             return np.where(x < 0, self.slope * x, x)
         if self.curve:
-            return CURVES[self.curve](x)
-        return np.clip(x, 0, self.top) if self.bends else x
+            return np.asarray(CURVES[self.curve](x), dtype=np.float64)
+        x = np.clip(x, 0, self.top) if self.bends else x
+        return x if self.quantum is None else self.quantum.of(x)
 
     def pooled(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute one value of each patch."""
@@ -192,7 +215,22 @@ class Step:
         (n, rows, columns, channels), (high, wide) = x.shape, self.pool
         x = x[:, : rows // high * high, : columns // wide * wide]
         x = x.reshape(n, rows // high, high, columns // wide, wide, channels)
-        return np.asarray(x.mean(axis=(2, 4)) if self.averages else x.max(axis=(2, 4)))
+        x = np.asarray(x.mean(axis=(2, 4)) if self.averages else x.max(axis=(2, 4)))
+        return x if self.of_means is None else self.of_means.of(x)
+
+
+def with_means(steps: list[Step]) -> list[Step]:
+    """Return steps, where means of patches are part of the step before them if they can be."""
+    joined = list[Step]()
+    for step in steps:
+        patch = step.patch
+        last = joined[-1] if joined else None
+        if patch is None or last is None or last.pools or (step.bends and not last.bends):
+            joined.append(step)
+        else:
+            last = replace(last, pool=patch, averages=True, pooled_by=step.place)
+            joined[-1] = replace(last, of_means=step.quantum)
+    return joined
 
 
 def shapes_of(steps: list[Step], shape: Shape) -> list[Shape]:
@@ -242,6 +280,13 @@ class Signal:
     levels: NDArray[np.uint8]  # x is about low + step * level
     step: NDArray[np.float64]
     low: NDArray[np.float64]
+
+    @staticmethod
+    def of_file(levels: NDArray[np.uint8], low: float, worth: float) -> Signal:
+        """Return the values of levels that are worth the same in all channels."""
+        ones = np.ones(levels.shape[-1])
+        values: NDArray[np.float64] = low + worth * levels.astype(np.float64)
+        return Signal(values, levels, worth * ones, low * ones)
 
     def images(self, shape: tuple[int, int, int]) -> Signal:
         """Return rows of images, whose values of a channel have one step, as images."""
