@@ -100,6 +100,16 @@ def test_a_kind_far_behind_is_out():
     assert ahead.calls == ["round", "round"], "one finalist needs no training in full"
 
 
+@pytest.mark.parametrize(("cost", "n", "rounds"), [(2, 2400, 1), (1, 2400, 2), (2, 800, 2)])
+def test_a_kind_behind_one_that_costs_as_much_has_no_long_search(cost, n, rounds):
+    """Perceptrons far ahead of components made the whole search of these a waste of 10 s of 22."""
+    ahead = Scripted("ahead", cost, [0.2, 0.2], 0.2)
+    long = Scripted("long", 2, [0.27, 0.27], 0.2, behind=(np.inf, 1.5))
+    long.behind_peers = 1.3
+    select(problem_of(n), [long, ahead])
+    assert long.calls.count("round") == rounds
+
+
 @pytest.mark.parametrize(("pilot", "rounds"), [(4.0, 1), (0.1, 2)])
 def test_a_costly_kind_behind_a_cheap_one_trains_a_quarter_before_its_long_search(pilot, rounds):
     """If that is far behind, too, its search is left out."""

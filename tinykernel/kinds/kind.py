@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import Any, ClassVar, Generic, TypeVar
 
 from tinykernel.compile.plan import pack
@@ -63,6 +64,8 @@ class Kind(ABC, Generic[SpecT]):
     cost: ClassVar[int] = 1
     #: Ratio to the least loss, after each round of `tune`, at which the kind is out of the race.
     behind: ClassVar[tuple[float, ...]] = (2.0, 1.5)
+    #: The same to kinds that cost as much or more, of classes and where rows are not few.
+    behind_peers: ClassVar[float] = inf
 
     #: Share of the epochs of a training that tells which of two is better.
     share: ClassVar[float] = 1.0

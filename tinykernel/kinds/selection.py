@@ -203,8 +203,12 @@ class _Race:
 
     def _is_behind(self, entrant: _Entrant) -> bool:
         """Whether a kind is far behind the best, after its rounds so far."""
-        limit = entrant.kind.behind[entrant.place]
-        return entrant.loss > limit * min(other.loss for other in self.entrants)
+        kind, problem = entrant.kind, self.problem
+        limit = kind.behind[entrant.place] * min(other.loss for other in self.entrants)
+        if not (problem.of_values or problem.is_few):
+            peers = (other.loss for other in self.entrants if other.kind.cost >= kind.cost)
+            limit = min(limit, kind.behind_peers * min(peers))
+        return entrant.loss > limit
 
     def leader(self) -> _Entrant | None:
         """Return the kind with the least loss."""

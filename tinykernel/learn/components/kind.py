@@ -66,6 +66,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
     cost = 2
     # A short training of components gains more than those of others by a longer one.
     behind = (float("inf"), 1.5)
+    behind_peers = 1.3
     share = 0.5
     price, trial_share = (8e-6, 0.85e-9), 1 / 14
 
