@@ -29,7 +29,11 @@ TABLE = (
 )
 STRUCT = r"TK_TABLE static const TK_FLASH struct (tk_\w+) (tk_\w+) = \{([^;]*)\};\s*"
 FILE = (
-    r'\s*#include "NAME\.h"\s*(?:#if !defined\(TK_FORCE_RADIX\)\s+#define TK_FORCE_RADIX 2\n'
+    r'\s*#include "NAME\.h"\s*'
+    r"#if CAPITALS_FINGERPRINT != 0x[0-9a-f]{8}u \|\| CAPITALS_SCRATCH_WORDS != \d+\s*"
+    r'#error ""\s*#endif\s*(?:#if CAPITALS_STREAM_SCRATCH_WORDS != \d+\s*#error ""\s*#endif\s*)?'
+    r'#if defined\(TK_CONFIG_H\)\s*#error ""\s*#endif\s*'
+    r"(?:#if !defined\(TK_FORCE_RADIX\)\s+#define TK_FORCE_RADIX 2\n"
     r'\s*#endif\s*)?#include "tk_config\.h"\s*typedef NAME_input_t tk_(?:raw_t;\s*|'
     r"sample_t;\s*typedef (?P<sensor>u?int\d+_t|tk_sample_t) tk_sensor_t;\s*)"
     r"(?:typedef (?P<raw>uint8|uint16)_t TK_ALIAS tk_raw_t;\s*)?"
@@ -135,7 +139,8 @@ class Source:
         header = code_of(path.with_suffix(".h"))
         self.raw, self.memory = raw_type(path.stem, header), memory_of(path.stem, header)
         self.streams = "stream_scratch" in self.memory
-        source = re.fullmatch(FILE.replace("NAME", path.stem), code_of(path))
+        form = FILE.replace("NAME", path.stem).replace("CAPITALS", path.stem.upper())
+        source = re.fullmatch(form, code_of(path))
         need(source, f"{path} has lines that are in no exported C")
         # Before this header stands at most the radix of small code, which changes no value.
         body = source[0].partition('#include "tk_config.h"')[2]
