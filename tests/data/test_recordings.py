@@ -343,7 +343,7 @@ def test_clips_shorter_than_a_window_are_padded(tmp_path):
         sound(tmp_path / "yn"[i % 2] / f"{i}.wav", length)
     found = windows(tmp_path, 40, 40)
     assert (len(found.X), found.padded) == (4, 1)
-    assert str(found).count("padded") == 1
+    assert "padded" in str(found)
     short = found.X[found.recording == found.recordings.index("n/1.wav")].ravel()
     assert short[:25].any()
     assert not short[25:].any()
