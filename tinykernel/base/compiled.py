@@ -41,8 +41,8 @@ except ImportError:  # Windows: processes at once compile the same
 
 #: Progress stage while functions are compiled.
 STAGE = "compiling, once for this computer"
-# Seconds to wait for another process that compiles the same function.
-_LONGEST_WAIT = 60.0
+# Seconds to wait for another process that compiles the same; one that dies lets go at once.
+_LONGEST_WAIT = 600.0
 
 
 class _Clock:
