@@ -19,7 +19,7 @@ BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-newest test-oldest mutations fuzz check size format hooks bench site clean distclean
+.PHONY: help demo test test-all test-newest test-oldest mutations fuzz check size format hooks bench marks site clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -84,6 +84,9 @@ bench: $(VENV)/dev ## run every script in benchmarks/
 	@set -e; for script in $(BENCHMARKS); do \
 	  echo "$$script"; $(BIN)/python "$$script"; \
 	done
+
+marks: $(VENV)/dev ## train the tables that may not slide; fails where one fell (TINYKERNEL_DATA=DIR)
+	$(BIN)/python benchmarks/marks.py
 
 site: $(VENV)/docs ## build README, docs/ and the interface in Python as a site: build/site
 	rm -rf build/site

@@ -1,0 +1,26 @@
+"""The marks of tables: what fell by more than its noise is told apart from what did not."""
+
+import pytest
+
+
+def rows_of(*scores: float) -> dict[str, dict[str, float]]:
+    return {f"digits {seed}": {"score": score, "rows": 100} for seed, score in enumerate(scores)}
+
+
+@pytest.mark.parametrize(("now", "fell"), [(0.86, True), (0.88, False), (0.95, False)])
+def test_only_a_fall_beyond_the_noise_fails(import_benchmark, capsys, now, fell):
+    """Of 200 rows, 90 % right answers have a standard error of 2.1 points."""
+    marks = import_benchmark("marks")
+    compared = marks.compare(rows_of(now, now), rows_of(0.88, 0.92, 0.1))
+    assert compared["digits"].release == pytest.approx(0.9)
+    assert compared["digits"].noise == pytest.approx(0.0212, abs=1e-4)
+    assert marks.tell(compared) == fell
+    assert "digits: " in capsys.readouterr().out
+
+
+def test_rows_without_their_file_are_named(import_benchmark, capsys, tmp_path):
+    """Where the data are not there, made tables are measured, and the others named."""
+    marks = import_benchmark("marks")
+    assert "usps" not in marks.measurable(tmp_path)
+    assert "classes10" in marks.measurable(tmp_path)
+    assert "usps" in capsys.readouterr().err
