@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
 
 from tests.firmware.local_models import ALL, CONVOLUTIONS, LINEAR, SIGNALS
 from tests.firmware.test_decisions import deciding
@@ -18,6 +20,7 @@ from tests.random_models import (
     random_raw,
     tree_model,
 )
+from tinykernel.conversion.models import convert
 from tinykernel.model.answers import Values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.components.spec import Components
@@ -29,6 +32,13 @@ def regressor(model: IntegerModel) -> IntegerModel:
     """Return the model with values in place of labels."""
     names = tuple(f"value {i}" for i in range(model.n_outputs))
     return replace(model, answers=Values(names, 8))
+
+
+def forest() -> IntegerModel:
+    """Return trees that read bytes, and whose leaves have votes."""
+    X, y = load_digits(return_X_y=True)
+    model = RandomForestClassifier(3, max_depth=4, random_state=0).fit(X, y)
+    return convert(model, X.astype(np.uint8))
 
 
 def curved(model: IntegerModel, curve: str, bits: int, shift: int = 8) -> IntegerModel:
@@ -84,6 +94,7 @@ EVERY: dict[str, Maker] = {
     },
     **{f"values, {k}": lambda make=make: regressor(make()) for k, make in _ONE_OF_EACH.items()},
     "trees": lambda: tree_model(1),
+    "trees of bytes, votes": forest,
     "powers of 2": lambda: curved(tree_model(5), "power", 9),
     "powers of 2, wide": lambda: curved(LINEAR["4 bits, few inputs"](), "power", 26, 31),
     "squares": lambda: curved(tree_model(5), "square", 7),

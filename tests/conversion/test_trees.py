@@ -104,6 +104,25 @@ def test_no_row_of_doubles_crosses_a_threshold(kind: str, scaler: Any, rounded: 
     assert np.allclose(convert(model, X).predict(X), model.predict(X), rtol=0, atol=1e-4)
 
 
+def test_hard_votes_take_less_flash_and_say_what_they_change() -> None:
+    """Each tree names one class, the first of equal ones; soft votes stay within 0.8 of before."""
+    X, y = load_digits(return_X_y=True)
+    X = X.astype(np.uint8)
+    model = RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, y)
+    soft, hard = convert(model, X), convert(model, X, votes="hard", max_change=0.05)
+    chosen = np.stack([tree.predict(X) for tree in model.estimators_]).astype(int)
+    counts = np.stack([(chosen == label).sum(axis=0) for label in range(10)], axis=1)
+    assert np.array_equal(hard.predict(X), counts.argmax(axis=1))
+    assert np.array_equal(soft.predict(X), model.predict(X))
+    flash = [report(each, compiler="none").flash for each in (soft, hard)]
+    assert flash[0] < 0.8 * 10134
+    assert flash[1] < 0.4 * flash[0]
+    refused(ConvertError, convert, model, X, votes="hard", max_change=0.0, match="hard votes")
+    refused(OptionError, convert, model, votes="hard", match="votes: .*X")
+    boosted = HistGradientBoostingClassifier(max_iter=2).fit(X, y)
+    refused(ConvertError, convert, boosted, X, votes="hard", match="shares of classes")
+
+
 def test_a_search_is_its_best_model() -> None:
     """A fitted GridSearchCV, also of tables with booleans, converts as its best estimator."""
     frame = pd.DataFrame({"on": [True, False] * 30, "n": range(60)})

@@ -127,7 +127,7 @@ def _pack_machine(model: IntegerModel, places_of: list[tuple[Any, Place]]) -> tu
         places_of.append((stage, place))
         parts += packed.parts
         layouts[stage.KIND], scratch = packed.layout, max(scratch, packed.first_words)
-    if all(layout is None for layout in layouts.values()):
+    if all(layout is None for kind, layout in layouts.items() if kind != model.scaler.KIND):
         parts.append(Definition("TK_BLOCKS", "0", "no components"))
     weighed: Parts = []
     for part in sorted(readout.parts, key=lambda part: (-kinds.index(part.READS), part.KIND)):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.checks import damaged
 
 
@@ -78,6 +79,17 @@ def redirected(ends: tuple[float, ...], low: float, high: float, left: bool) -> 
     return (*before, *low_end, *high_end, *behind)
 
 
+def votes_of(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 1 for the first largest share; of the difference of two classes, 1 or -1.
+
+    >>> votes_of(np.array([[0.2, 0.4, 0.4]])).tolist(), votes_of(np.array([[0.0]])).tolist()
+    ([[0.0, 1.0, 0.0]], [[-1.0]])
+    """
+    if shares.shape[1] == 1:
+        return np.where(shares > 0, 1.0, -1.0)
+    return np.asarray(np.eye(shares.shape[1])[np.argmax(shares, axis=1)])
+
+
 @dataclass(frozen=True)
 class Ensemble:
     """Trees whose leaves add up, and what the sums mean."""
@@ -106,6 +118,16 @@ class Ensemble:
             for tree in self.trees
         ]
         return replace(self, trees=trees, base=np.diff(self.base))
+
+    def hard(self) -> Ensemble:
+        """Return trees that each vote for their class alone."""
+        if self.classes is None or not self.size:
+            raise ConvertError(
+                "convert: votes='hard' is for trees whose leaves have shares of classes, such as "
+                "those of a RandomForestClassifier"
+            )
+        trees = [replace(tree, value=votes_of(tree.value)) for tree in self.trees]
+        return replace(self, trees=trees)
 
     def times(self, factor: float) -> Ensemble:
         """Return it with all sums multiplied."""

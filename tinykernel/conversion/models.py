@@ -20,7 +20,7 @@ from tinykernel.base.errors import (
     warn,
 )
 from tinykernel.base.frames import coded_rows, is_frame
-from tinykernel.conversion import votes
+from tinykernel.conversion import votes as voting
 from tinykernel.conversion.checks import first_line
 from tinykernel.conversion.columns import ModelColumns
 from tinykernel.conversion.ensemble import Ensemble
@@ -100,6 +100,7 @@ def convert(
     budget: Any = None,
     target: str = "cortex-m4",
     task: str | None = None,
+    votes: str = "soft",
 ) -> IntegerModel:
     """Return the integer model that computes what a fitted model of another library does.
 
@@ -130,6 +131,9 @@ def convert(
     task : {"classes", "values"}, optional
         What the outputs of a network of PyTorch or ONNX are where no softmax or sigmoid is at its
         end. One output is a value if this is None, and several are refused.
+    votes : {"soft", "hard"}, default="soft"
+        "hard" lets each tree of a forest vote for its class alone, which takes less flash and
+        changes labels: at most `max_change` of those of `X`.
 
     Returns
     -------
@@ -170,7 +174,8 @@ def convert(
         raise ConvertError("convert: the model knows one class, so all answers are the same")
     if getattr(getattr(last, "_label_binarizer", None), "y_type_", "").startswith("multilabel"):
         raise ConvertError("convert: a classifier of several labels a row is not supported")
-    read = partial(_converted, last, columns, limit)
+    is_hard = _is_hard(votes, X, module)
+    read = partial(_converted, last, columns, limit, is_hard)
     converted = read()
     if budget is not None:
         if X is None:
@@ -181,16 +186,26 @@ def convert(
         converted = _within(read, model, n_trees, budget, target, X)
     if names is not None:
         converted = replace(converted, feature_names=names, coding=coding)
-    if X is not None and budget is None and hasattr(module, "ensemble_of"):
+    if X is not None and budget is None and not is_hard and hasattr(module, "ensemble_of"):
         refuse_difference(*_both(model, converted, X), converted)
     elif X is not None:
         change = change_of(model, converted, X)
         if change.share > max_change:
+            why = _ROUNDED if hasattr(module, "read") else ", by hard votes" if is_hard else ""
             raise ConvertError(
-                f"convert: {change}{_ROUNDED if hasattr(module, 'read') else ''}; raise max_change "
+                f"convert: {change}{why}; raise max_change "
                 f"above {change.share:.3g}, or train with tinykernel"
             )
     return converted
+
+
+def _is_hard(votes: str, X: ArrayLike | None, module: Any) -> bool:
+    """Say whether each tree votes for its class alone; TinykernelError where it cannot."""
+    if votes not in ("soft", "hard"):
+        raise OptionError(f'votes: {votes!r} is not "soft" or "hard"')
+    if votes == "hard" and (X is None or not hasattr(module, "ensemble_of")):
+        raise OptionError("votes: hard ones are of trees, and need X, which shows what they change")
+    return votes == "hard"
 
 
 def _names_of(model: Any, last: Any, coding: Coding | None) -> tuple[str, ...] | None:
@@ -219,7 +234,12 @@ def _with_blanks(
 
 
 def _converted(
-    last: Any, columns: ModelColumns, limit: Limit | None, bits: int = 0, trees: int | None = None
+    last: Any,
+    columns: ModelColumns,
+    limit: Limit | None,
+    is_hard: bool,
+    bits: int = 0,
+    trees: int | None = None,
 ) -> IntegerModel:
     """Convert with leaves or weights of so many bits, 0 for the usual ones, and the first trees."""
     module = _reader_of(last)
@@ -227,6 +247,7 @@ def _converted(
         linear: IntegerModel = module.read(last, columns, min(bits or 8, 8))
         return linear if limit is None else limit.on_weights(linear)
     ensemble = _ensemble_of(last)
+    ensemble = ensemble.hard() if is_hard else ensemble
     ensemble = ensemble if limit is None else limit.on_trees(ensemble)
     return integer_model(ensemble if trees is None else ensemble.first(trees), columns, bits)
 
@@ -234,7 +255,7 @@ def _converted(
 def _ensemble_of(model: Any) -> Ensemble:
     """Return the trees of a model, also of one that is made of others."""
     module = _reader_of(model)
-    found = module.ensemble_of(model, *([_ensemble_of] if module is votes else []))
+    found = module.ensemble_of(model, *([_ensemble_of] if module is voting else []))
     assert isinstance(found, Ensemble)
     return found
 
@@ -390,7 +411,7 @@ def _library(model: Any) -> str:
 def _reader_of(model: Any) -> Any:
     """Return the module that reads a model."""
     kind, library = type(model).__name__, _library(model)
-    if library == "sklearn" and kind in votes.KINDS:
+    if library == "sklearn" and kind in voting.KINDS:
         return _reader_of_members(model)
     is_line = getattr(model, "booster", "") == "gblinear" or (
         kind in _KERNELS and getattr(model, "kernel", "") == "linear"
@@ -433,7 +454,7 @@ def _reader_of_members(model: Any) -> Any:
         )
     modules = [_reader_of(member) for member in model.estimators_]
     if all(hasattr(module, "ensemble_of") for module in modules):
-        return votes
+        return voting
     is_sum = kind in ("OneVsRestClassifier", "MultiOutputRegressor", *_MEANS)
     if is_sum and {module.__name__.rpartition(".")[2] for module in modules} == {"linear"}:
         return modules[0]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError
-from tinykernel.conversion.ensemble import Ensemble, ForeignTree
+from tinykernel.conversion.ensemble import Ensemble, ForeignTree, votes_of
 
 KINDS = (
     *("AdaBoostClassifier", "BaggingClassifier", "BaggingRegressor", "MultiOutputRegressor"),
@@ -121,7 +121,7 @@ def _voting(
     if value.shape[1] < at.size:  # of two classes the difference
         value = np.hstack([(1 - value) / 2, (1 + value) / 2])
     if is_hard:
-        value = np.eye(at.size)[np.argmax(value, axis=1)]
+        value = votes_of(value)
     shares = np.zeros((len(value), n))
     shares[:, at] = factor * value
     return replace(tree, value=np.diff(shares) if n == 2 else shares)

@@ -83,10 +83,16 @@
  *                          for each threshold its input and value; true if the input is above
  *                          With TK_MISSING 2^15 is added to the input of a threshold that missing
  *                          values, -2^31, exceed, too.
+ *   TK_OWN_THRESHOLDS      1: node i has threshold i, and in tk_nodes the number of nodes to skip
+ *                          plus 1, times 2, plus 1 if its "true" branch is a leaf
+ *   TK_TREES_RAW           1: raw inputs are read, and quantized if TK_TREES_WHOLE is 0
+ *   TK_TREES_WHOLE         1: thresholds are those of raw inputs, TK_TREE_ZERO above quantized ones
  *   TK_WIDE_NODES          1: numbers of nodes and thresholds have 16 bits
  *   TK_VECTORS             number of vectors: leaves are unsigned numbers of them, all trees are
  *                          those of every output, and shifts are 0
  *   tk_vectors[]           what a leaf adds to each output, vector by vector
+ *   tk_votes[]             TK_VOTES: in place of vectors, lists of which leaves name the first
+ *                          entry: what it adds, times 256, plus its output, plus 128 in the last
  *   tk_tree_gains[]        int32_t: score per unit of the sum of the leaves
  * Curve, if scores are no totals; see tk_curve.h
  *   TK_CURVE_BITS          fractional bits of a total; TK_CURVE_SQUARE is 1 for squares
@@ -135,6 +141,21 @@
 #endif
 #ifndef TK_TREES
 #define TK_TREES 0
+#endif
+#ifndef TK_OWN_THRESHOLDS
+#define TK_OWN_THRESHOLDS 0
+#endif
+#ifndef TK_TREES_RAW
+#define TK_TREES_RAW 0
+#endif
+#ifndef TK_TREES_WHOLE
+#define TK_TREES_WHOLE 0
+#endif
+#ifndef TK_TREE_ZERO
+#define TK_TREE_ZERO 0
+#endif
+#ifndef TK_VOTES
+#define TK_VOTES 0
 #endif
 #ifndef TK_ONE_CLASS
 #define TK_ONE_CLASS 0

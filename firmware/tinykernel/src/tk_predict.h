@@ -4,6 +4,7 @@
  *   TK_GAIN(output)                 score per unit of a sum
  *   tk_sums(input, scratch, sums)   computes sums[TK_OUTPUTS] from quantized inputs
  *   TK_INPUTS_AT                    words of scratch before these inputs; undefined: 0
+ *   TK_SUMS_RAW                     1: tk_sums_raw(input, sums) takes raw inputs, too
  *   TK_LOADS                        1: tk_load_inputs and tk_sums_loaded take raw inputs, too
  * and a second one TK_MORE_GAIN(output) and tk_more(input, more), whose sums are added.
  *
@@ -40,6 +41,9 @@
 #ifndef TK_LOADS
 #define TK_LOADS 0
 #endif
+#ifndef TK_SUMS_RAW
+#define TK_SUMS_RAW 0
+#endif
 
 #if TK_LOADS && !defined(TK_MORE_GAIN)
 
@@ -75,6 +79,18 @@ TK_SHARED void tk_run(const tk_quantized_t *input, uint32_t *scratch, int32_t *s
     tk_finish(scores, more);
 }
 
+#if TK_SUMS_RAW && !defined(TK_MORE_GAIN)
+
+/* Compute scores from raw inputs, of which the read-out reads few. */
+TK_SHARED void tk_scores_raw(const tk_raw_t *input, uint32_t *scratch, int32_t *scores)
+{
+    (void)scratch;
+    tk_sums_raw(input, scores);
+    tk_finish(scores, scores);
+}
+
+#else
+
 /* Compute scores from raw inputs. */
 TK_INLINE void tk_scores_raw(const tk_raw_t *input, uint32_t *scratch, int32_t *scores)
 {
@@ -82,6 +98,8 @@ TK_INLINE void tk_scores_raw(const tk_raw_t *input, uint32_t *scratch, int32_t *
     tk_quantize(input, quantized);
     tk_run(quantized, scratch, scores);
 }
+
+#endif
 
 TK_INLINE void tk_scores_quantized(const tk_quantized_t *input, uint32_t *scratch, int32_t *scores)
 {

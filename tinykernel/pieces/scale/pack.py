@@ -20,6 +20,8 @@ from tinykernel.pieces.tables import (
     smallest_c_type,
 )
 
+_WORTH = 8  # steps of trees that take as long as one input is quantized
+
 
 def _scaler_array(
     used: NDArray[np.bool_], array: NDArray[Any], macro: str, table: str, comment: str, cast: str
@@ -69,6 +71,23 @@ def pack_scaler(scaler: Scale, used: NDArray[np.bool_], prefix: str = "") -> Par
     return parts
 
 
+def _read_raw(stage: Scale, place: Place, used: NDArray[np.bool_]) -> tuple[Parts, int | None]:
+    """Say whether trees read raw values, and by how much these are above quantized ones."""
+    # They read few, or nothing has to be computed of them: then the thresholds are those of these.
+    if not getattr(place.reader, "owns_thresholds", False):
+        return [], None
+    steps, zero = place.reader.steps, None
+    if not stage.is_float and stage.bits < 32 and not stage.pre_shift.any():
+        offset = np.broadcast_to(stage.offset, used.shape)[used]
+        whole = np.broadcast_to(stage.multiplier, used.shape)[used] == 1 << 16
+        if whole.all() and np.ptp(offset) == 0:
+            zero = int(offset[0]) + (1 << (stage.bits - 1))
+    if steps > place.grid.size * (1 if zero is None else _WORTH):
+        return [], None
+    parts: Parts = [flag("TK_TREES_RAW", True, "which read few inputs")]
+    return parts, zero
+
+
 def pack(stage: Scale, place: Place) -> Packed:
     """Store the scaler, and which inputs are ignored or change their sign before a transform."""
     constant = stage.constant(place.grid.size)
@@ -85,10 +104,13 @@ def pack(stage: Scale, place: Place) -> Packed:
         if np.any(bits):
             packed = pair_words(bits, even_high=False)
             parts.append(Table(name, "uint32_t", packed, "scaler", comment))
-    return Packed(parts, -(-constant.size * stage.bits // WORD))
+    of_trees, zero = _read_raw(stage, place, ~constant)
+    return Packed(parts + of_trees, -(-constant.size * stage.bits // WORD), layout=zero)
 
 
 def _work(stage: Scale, grid: Grid, facts: Facts) -> Work:
+    if "TK_TREES_RAW" in facts.macros:
+        return {}
     kind = "float" if stage.is_float else "integer"
     each = ", a scaler each" if "tk_multipliers" in facts.tables else ""
     kind = f"{kind} in order" if stage.bits == 32 else kind

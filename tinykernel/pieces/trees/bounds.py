@@ -9,7 +9,12 @@ MACRO = "TREES"
 def leaves(c):
     """Return the extremes of the partial and whole sums of each output; refuse damaged trees."""
     size, shift = c.table["tk_trees"].reshape(c("TREES"), 2).T
-    test, left = c.table["tk_nodes"].reshape(size.sum(), 2).T
+    if c("OWN_THRESHOLDS"):
+        code, test = c.table["tk_nodes"].reshape(size.sum()), np.arange(size.sum())
+        need(min(code, default=2) > 1, "a node has no next one")
+        left = code // 2 - 1
+    else:
+        test, left = c.table["tk_nodes"].reshape(size.sum(), 2).T
     inputs, four = c.table["tk_tree_inputs"], c("LEAF_BITS") == 4
     inputs = inputs & 0x7FFF if c("MISSING") else inputs
     need(len(inputs) == len(c.table["tk_tree_thresholds"]) > max(test, default=0), "a test is none")
@@ -24,15 +29,16 @@ def leaves(c):
         if not ends:
             ends.append(node + size[np.searchsorted(np.cumsum(size), node, side="right")])
         need(node + 1 + below <= ends[-1], "a node skips too many others")
+        is_last = node + 1 + below == ends[-1]
+        need(not c("OWN_THRESHOLDS") or code[node] % 2 == is_last, "a leaf is none")
         ends.append(node + 1 + below)
     counts = c.table["tk_tree_counts"].reshape(c("OUTPUTS"))
     need(counts.sum() == len(size), "trees of no output")
     partial, sums = np.zeros((2, 2, len(counts)), dtype=np.int64)
     first = np.cumsum(size + 1) - size - 1
     for row, best in enumerate((np.minimum, np.maximum)):
-        if c("VECTORS"):
-            number = leaf & 15 if four else leaf
-            vectors = c.table["tk_vectors"].reshape(c("VECTORS"), len(counts))
+        if c("VECTORS") or c("VOTES"):
+            number, vectors = vectors_of(c, leaf & 15 if four else leaf, len(counts))
             need(max(number) < len(vectors) and not any(shift), "a vector is none")
             extremes = best.reduceat(vectors[number], first)
             sums[row], partial[row] = extremes.sum(axis=0), best(extremes, 0).sum(axis=0)
@@ -42,6 +48,21 @@ def leaves(c):
         np.add.at(sums[row], output, extremes)
         np.add.at(partial[row], output, best(extremes, 0))
     return partial, sums
+
+
+def vectors_of(c, number, n):
+    """Return numbers of vectors and the vectors, also of those that stand as lists of votes."""
+    if c("VECTORS"):
+        return number, c.table["tk_vectors"].reshape(c("VECTORS"), n)
+    votes = c.table["tk_votes"]
+    output, weight, is_last = votes & 127, votes >> 8, votes & 128 > 0
+    need(is_last[-1] and max(output) < n, "votes have no end, or are of no output")
+    ends = np.flatnonzero(is_last)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    need(np.isin(number, starts).all(), "a vote is none")
+    vectors = np.zeros((len(ends), n), dtype=np.int64)
+    np.add.at(vectors, (np.repeat(np.arange(len(ends)), ends - starts + 1), output), weight)
+    return np.searchsorted(starts, number), vectors
 
 
 def outputs(c, n):

@@ -150,6 +150,30 @@ class Trees(Part):
         is_narrow = np.all((self.leaves >= -8) & (self.leaves <= 7))
         return 4 if is_narrow else 8 * self.leaves.dtype.itemsize
 
+    @property
+    def owns_thresholds(self) -> bool:
+        """Whether a threshold in each node takes less flash than the number of one of all."""
+        nodes, trees, n = self.test.size, 2 * self.size.size, self.feature.size
+        place = 1 if self.missing is None and self.feature.max() < 256 else 2
+        is_small = self.threshold.min() >= -128 and self.threshold.max() <= 127
+        each = place + (1 if is_small else self.threshold.dtype.itemsize)
+        ends, left = int(self.size.max()), int(self.left.max(initial=0))
+        own = 2 if max(ends, 2 * left + 3) > 255 else 1
+        shared = 2 if max(ends, left, n - 1) > 255 else 1
+        return nodes * (each + own) + trees * own < (2 * nodes + trees) * shared + n * each
+
+    @property
+    def ends_above(self) -> NDArray[np.bool_]:
+        """Which nodes have a leaf where their test is true."""
+        found: NDArray[np.bool_]
+        found = _leaves_above(self.size.astype(np.int64), self.left.astype(np.int64))
+        return found
+
+    @property
+    def steps(self) -> float:
+        """Return the most steps to leaves, of all trees."""
+        return float(_most_steps(self.size.astype(np.int64), self.left.astype(np.int64)))
+
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
         sums = np.zeros((len(values), self.multiplier.size), dtype=np.int32)
         names = ("feature", "threshold", "size", "output", "shift", "test", "left", "leaves")
@@ -190,8 +214,7 @@ class Trees(Part):
 
     def work(self, grid: Grid) -> dict[str, float]:
         """Return the most steps to leaves, of all trees, and how many trees and sums there are."""
-        n, nodes = self.size.size, (self.size.astype(np.int64), self.left.astype(np.int64))
-        steps = float(_most_steps(*nodes))
+        n, steps = self.size.size, self.steps
         if self.vectors is None:
             return {"tree step": steps, "tree": n, "sum of trees": self.multiplier.size}
         entries = float(self.vectors.shape[1] * n)
@@ -245,6 +268,26 @@ def _sum_leaves(  # type: ignore[no-untyped-def]
                 for column in range(vectors.shape[1]):
                     sums[row, column] += vectors[leaves[leaf], column]
         first += int(size[tree])
+
+
+@njit(nogil=True)
+def _leaves_above(size, left):  # type: ignore[no-untyped-def]
+    """Return the nodes at whose end the part around them ends, too."""
+    found, ends = np.zeros(left.size, np.bool_), np.zeros(left.size + 1, np.int64)
+    node = 0
+    for tree in range(size.size):
+        last = node + size[tree]
+        if node < last:
+            ends[node] = last
+        while node < last:
+            above = node + 1 + left[node]
+            found[node] = above == ends[node]
+            if above > node + 1:
+                ends[node + 1] = above
+            if above < ends[node]:
+                ends[above] = ends[node]
+            node += 1
+    return found
 
 
 @njit(nogil=True)
