@@ -59,6 +59,7 @@ _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
         "boosters": ("SavedBooster",),
         "catboost": ("SavedModel",),
         "networks": ("FloatNetwork",),
+        "linear": ("LinearFile",),
         "onnxtrees": ("TreeFile",),
     },
     "torch": {"networks": ("Sequential",)},

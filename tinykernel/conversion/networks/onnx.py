@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from tinykernel.base.errors import ConvertError, DataError, FormatError
 from tinykernel.conversion.checks import first_line, intact
 from tinykernel.conversion.networks.sequence import FloatNetwork, numbers_of
+from tinykernel.conversion.onnxlinear import KINDS as LINEAR
+from tinykernel.conversion.onnxlinear import LinearFile
 from tinykernel.conversion.onnxtrees import KINDS, TreeFile
 
 #: What files of skl2onnx have behind the end, for labels; behind a sigmoid, 1 - p as well.
@@ -127,8 +129,8 @@ class _Reading:
         return np.stack(rows).astype(np.float64), float(np.finfo(np.float32).eps)
 
 
-def of_onnx(path: Path) -> FloatNetwork | TreeFile:
-    """Return the network of a file, or its trees."""
+def of_onnx(path: Path) -> FloatNetwork | TreeFile | LinearFile:
+    """Return the network of a file, its trees or its weights."""
     onnx = import_module("onnx")
     try:
         model = onnx.load(str(path))
@@ -138,7 +140,7 @@ def of_onnx(path: Path) -> FloatNetwork | TreeFile:
         return _network_of(onnx, model, path)
 
 
-def _network_of(onnx: Any, model: Any, path: Path) -> FloatNetwork | TreeFile:
+def _network_of(onnx: Any, model: Any, path: Path) -> FloatNetwork | TreeFile | LinearFile:
     """Return what a loaded file holds."""
     graph = model.graph
     if not graph.node:
@@ -156,6 +158,8 @@ def _network_of(onnx: Any, model: Any, path: Path) -> FloatNetwork | TreeFile:
     sizes = [max(0, size.dim_value) for size in entries[0].type.tensor_type.shape.dim[1:]]
     if any(node.op_type in KINDS for node in graph.node):
         return TreeFile(onnx, graph, entries[0].name, sizes[0] if len(sizes) == 1 else 0)
+    if any(node.op_type in LINEAR for node in graph.node):
+        return LinearFile(onnx, graph, entries[0].name, sizes[0] if len(sizes) == 1 else 0)
     reading = _Reading(onnx, model, entries[0].name)
     return FloatNetwork(partial(_read, reading), sizes or None, reading.answers)
 
