@@ -165,3 +165,154 @@ def test_levels_without_sense_are_refused(how, tmp_path):
     _broken(model, how)
     onnx.save(model, file)
     refused(TinykernelError, convert, file, X, task="classes", match="scale|reads|type|not finite")
+
+
+class _Lite:
+    """A file of TensorFlow Lite, built layer by layer with the levels that rows have."""
+
+    def __init__(self, schema, x):
+        self.schema, self.model, self.graph = schema, schema.ModelT(), schema.SubGraphT()
+        self.model.version, self.model.subgraphs, self.model.description = 3, [self.graph], "t"
+        self.model.operatorCodes, self.model.buffers = [], [schema.BufferT()]
+        self.graph.tensors, self.graph.operators = [], []
+        self.x, self.last = x, self.tensor((1, *x.shape[1:]), "FLOAT32")
+        self.graph.inputs, self.entry = [self.last], self.last
+        self.go_on("QUANTIZE", None, x)
+
+    def tensor(self, shape, kind, scales=None, zeros=None, data=None, axis=0):
+        """Add a tensor; return its number."""
+        made = self.schema.TensorT()
+        made.shape, made.type, made.buffer = list(shape), getattr(self.schema.TensorType, kind), 0
+        made.name = f"t{len(self.graph.tensors)}"
+        if scales is not None:
+            made.quantization = self.schema.QuantizationParametersT()
+            made.quantization.scale = np.ravel(scales).astype(np.float32)
+            made.quantization.zeroPoint = np.ravel(zeros).astype(np.int64)
+            made.quantization.quantizedDimension = axis
+        if data is not None:
+            made.buffer = len(self.model.buffers)
+            buffer = self.schema.BufferT()
+            buffer.data = np.frombuffer(data.tobytes(), np.uint8)
+            self.model.buffers.append(buffer)
+        self.graph.tensors.append(made)
+        return len(self.graph.tensors) - 1
+
+    def go_on(self, kind, options, x, constants=(), levels=None):
+        """Add an operator that makes x."""
+        code = self.schema.OperatorCodeT()
+        code.builtinCode = getattr(self.schema.BuiltinOperator, kind)
+        code.deprecatedBuiltinCode = code.builtinCode
+        code.version = 1 if kind == "RESHAPE" else 3
+        operator = self.schema.OperatorT()
+        operator.opcodeIndex = len(self.model.operatorCodes)
+        if options is not None:
+            name = type(options).__name__[:-1]
+            operator.builtinOptionsType = getattr(self.schema.BuiltinOptions, name)
+            operator.builtinOptions = options
+        low, high = min(0, x[:200].min()), max(0, x[:200].max())
+        scale = (high - low) / 255
+        self.levels = levels or (scale, int(np.rint(-128 - low / scale)))
+        kinds = ("FLOAT32",) if kind == "DEQUANTIZE" else ("INT8", *self.levels)
+        made = self.tensor((1, *x.shape[1:]), *kinds)
+        operator.inputs, operator.outputs = [self.last, *constants], [made]
+        self.model.operatorCodes.append(code)
+        self.graph.operators.append(operator)
+        self.x, self.last = x, made
+
+    def sums(self, kind, options, weights, bias, x):
+        """Add a layer with ReLU or not."""
+        scales = np.abs(weights).reshape(len(weights), -1).max(axis=1) / 127
+        scales = scales if kind == "CONV_2D" else np.full(1, scales.max())
+        worth = scales.reshape(-1, *[1] * (weights.ndim - 1))
+        whole = np.rint(weights / worth).astype(np.int8)
+        of_weights = self.tensor(weights.shape, "INT8", scales, 0 * scales, whole)
+        worth = scales * self.levels[0]
+        biases = np.rint(bias / worth).astype(np.int32)
+        of_bias = self.tensor(bias.shape, "INT32", worth, 0 * scales, biases)
+        self.go_on(kind, options, x, (of_weights, of_bias))
+
+    def save(self, file, floats):
+        """Write it; with `floats` it gives floats, else levels alone."""
+        if floats:
+            self.go_on("DEQUANTIZE", None, self.x)
+        else:  # without the first operator
+            self.graph.inputs = [self.graph.operators.pop(0).outputs[0]]
+        self.graph.outputs = [self.last]
+        flatbuffers = pytest.importorskip("flatbuffers")
+        builder = flatbuffers.Builder(1 << 16)
+        builder.Finish(self.model.Pack(builder), b"TFL3")
+        file.write_bytes(builder.Output())
+
+
+def lite_perceptron(schema):
+    """Return a perceptron of levels alone."""
+    _, arrays, rows = perceptron()
+    lite, x = _Lite(schema, rows), rows
+    for weights, bias in (("a", "d"), ("b", "e"), ("c", "f")):
+        options = schema.FullyConnectedOptionsT()
+        x = x @ arrays[weights] + arrays[bias]
+        if weights != "c":
+            options.fusedActivationFunction, x = 1, np.maximum(x, 0)
+        lite.sums("FULLY_CONNECTED", options, arrays[weights].T, arrays[bias], x)
+    return lite, rows
+
+
+def lite_images(schema):
+    """Return convolutions with ReLU6, strides and zeros around on two sides."""
+    rng, rows = np.random.default_rng(0), X.reshape(-1, 8, 8, 1)
+    lite, n = _Lite(schema, rows), len(rows)
+    kernel, bias = rng.normal(size=(12, 3, 3, 1)) / 9, rng.normal(size=12) / 4
+    padded = np.pad(rows, ((0, 0), (0, 1), (0, 1), (0, 0)))
+    views = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))[:, ::2, ::2, 0]
+    x = np.clip(np.einsum("nyxij,oij->nyxo", views, kernel[..., 0]) + bias, 0, 6)
+    options = schema.Conv2DOptionsT()
+    options.strideH = options.strideW = 2
+    options.dilationHFactor = options.dilationWFactor = 1
+    options.padding, options.fusedActivationFunction = 0, 3
+    lite.sums("CONV_2D", options, kernel, bias, x)
+    pool = schema.Pool2DOptionsT()
+    pool.strideH = pool.strideW = pool.filterHeight = pool.filterWidth = 2
+    pool.padding = 1
+    x = x.reshape(n, 2, 2, 2, 2, 12).max(axis=(2, 4))
+    lite.go_on("MAX_POOL_2D", pool, x, levels=lite.levels)
+    shape = lite.tensor((2,), "INT32", data=np.array([1, 48], np.int32))
+    x = x.reshape(n, 48)
+    lite.go_on("RESHAPE", schema.ReshapeOptionsT(), x, (shape,), lite.levels)
+    last = RidgeClassifier().fit(x, Y)
+    options = schema.FullyConnectedOptionsT()
+    made = x @ last.coef_.T + last.intercept_
+    lite.sums("FULLY_CONNECTED", options, last.coef_, last.intercept_, made)
+    return lite, rows
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("network", "floats"), [(lite_perceptron, False), (lite_images, True)])
+def test_files_of_tensorflow_lite_are_converted(network, floats, tmp_path):
+    """Labels of LiteRT within 0.5 points, rows with channels last; C agrees."""
+    pytest.importorskip("tflite")
+    schema = pytest.importorskip("ai_edge_litert.schema_py_generated")
+    interpreters = pytest.importorskip("ai_edge_litert.interpreter")
+    lite, rows = network(schema)
+    file = tmp_path / "net.tflite"
+    lite.save(file, floats)
+    runner = interpreters.Interpreter(model_path=str(file))
+    runner.allocate_tensors()
+    first, last = runner.get_input_details()[0], runner.get_output_details()[0]
+    scale, zero = first["quantization"]
+    taken = rows if floats else np.rint(rows / scale + zero).clip(-128, 127).astype(np.int8)
+    expected = np.empty(len(rows), int)
+    for number, row in enumerate(taken):
+        runner.set_tensor(first["index"], row[None])
+        runner.invoke()
+        expected[number] = runner.get_tensor(last["index"])[0].argmax()
+    model = convert(file, rows[:300], task="classes", max_change=1.0)
+    found = model.predict(rows)
+    assert np.mean(expected == Y) > 0.85
+    assert abs(np.mean(found == Y) - np.mean(expected == Y)) <= 0.005
+    assert np.mean(found != expected) <= 0.02
+    assert max(change.largest for change in changes_by_layer(file, model, rows[:100])) <= 2
+    assert tinykernel.verify(model, rows[:9]).differences == 0
+    data = file.read_bytes()
+    for damaged in (data[: len(data) // 2], b"\0\0\0\0TFL3" + bytes(99), data[:4] + data[8:]):
+        file.write_bytes(damaged)
+        refused(TinykernelError, convert, file, rows, task="classes")

@@ -106,8 +106,11 @@ class SavedBooster:
 
 #: By suffix: the library that reads the file.
 _LIBRARIES = {".txt": "lightgbm", ".json": "xgboost", ".ubj": "xgboost", ".skops": "skops"} | {
-    ".onnx": "onnx"
+    ".onnx": "onnx",
+    ".tflite": "tflite",
 }
+_LARGEST = 64 << 20  # of a network, far more than a microcontroller has
+
 
 _POINTER = b"version https://git-lfs"
 
@@ -137,8 +140,15 @@ def read_model(path: Path) -> Any:
     library = _LIBRARIES[suffix]
     if find_spec(library) is None:
         raise ToolError(f"{path}: needs {library}; pip install {library}")
-    if library == "onnx":
-        return import_module("tinykernel.conversion.networks.onnx").of_onnx(path)
+    if library in ("onnx", "tflite"):
+        beside = path.with_name(f"{path.name}.data")
+        size = sum(each.stat().st_size for each in (path, beside) if each.exists())
+        if size > _LARGEST:
+            raise FormatError(
+                f"{path}: {size >> 20} MB of weights, where 64 MB are read; train a smaller network"
+            )
+        module = import_module(f"tinykernel.conversion.networks.{library}")
+        return getattr(module, f"of_{library}")(path)
     if library != "skops":
         return SavedBooster(path, library)
     try:

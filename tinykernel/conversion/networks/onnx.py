@@ -395,7 +395,7 @@ def _moves_signal(network: FloatNetwork, node: _Node) -> bool:
     """Whether a signal becomes an image of one row, or such an image a signal again."""
     before, after = (3, 4) if node.kind == "Unsqueeze" else (4, 3)
     axes = [axis % 4 for axis in _axes(node) or ()]
-    if network.rank != before or axes != [2] or network.n_rows != 1:
+    if network.rank != before or axes != [2] or network.now[0] != 1:
         return False
     network.rank = after
     return True

@@ -40,6 +40,7 @@ class FloatNetwork:
         self._is_flat = False
         self.rank: int  # of these values and the rows
         self.end = ""
+        self.is_last = False  # whether the library has channels last
         self.quantum: Quantum | None = None  # of rows, in a quantized file
         self.labels: NDArray[Any] | None = None
 
@@ -134,7 +135,8 @@ class FloatNetwork:
             return {}
         if self.shape[:2] == (1, 1) and prod(self.sizes[1:]) > 1:  # as they lie
             return {"axes": self.sizes}
-        return {"axes": (*self.sizes[1:], self.sizes[0]), "channels_first": True}
+        axes = (*self.sizes[1:], self.sizes[0])
+        return {"axes": axes} if self.is_last else {"axes": axes, "channels_first": True}
 
     @property
     def _is_open(self) -> bool:
@@ -147,9 +149,9 @@ class FloatNetwork:
         return prod(self._now)
 
     @property
-    def n_rows(self) -> int:
-        """Rows after the layers so far; 1 of signals."""
-        return self._now[0]
+    def now(self) -> Shape:
+        """Rows, columns and channels after the layers so far; signals have one row."""
+        return self._now
 
     @property
     def is_table(self) -> bool:
@@ -341,8 +343,11 @@ class FloatNetwork:
         if not n:
             raise ShapeError("convert: X has no rows")
         rows, columns, channels = self.shape
-        if lengths != self.sizes and lengths == self.sizes[1:] + self.sizes[:1]:
+        last = self.sizes[1:] + self.sizes[:1]
+        if lengths == last and (lengths != self.sizes or self.is_last):
             values = np.moveaxis(values, -1, 1)
+        elif self.is_last and lengths == (self.n_features_in_,):
+            values = np.moveaxis(values.reshape(n, *last), -1, 1)
         elif lengths != self.sizes and lengths != (self.n_features_in_,):
             raise self._unfit(lengths, self.sizes)
         elif len(lengths) < len(self.sizes) and channels > 1 and rows * columns > 1:

@@ -138,7 +138,7 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
 
 def convert_command(
     model: Path = args.argument(
-        "MODEL", "LightGBM's .txt, XGBoost's or CatBoost's .json, .onnx, .skops"
+        "MODEL", "LightGBM's .txt, XGBoost's or CatBoost's .json, .onnx, .tflite, .skops"
     ),
     output: Path = args.option("--output -o FILE", "model file to write: .tkm", ...),
     data: str | None = args.option("DATA", "rows as the model learned"),
