@@ -140,3 +140,15 @@ def test_alarms_of_one_group_cost_more():
         chosen = choose_events(model, [replace(stream, groups=groups, second=1)], [0], 1.0, None)
         least.append(chosen.threshold)
     assert least == [32, 55]  # heights less the margin of the background, and what sums keep
+
+
+def test_a_lower_threshold_may_hit_less():
+    """It tells the event before its span, and no second one until the sum fell to half of that."""
+    labels = np.zeros(40, int)
+    labels[8:14] = 1
+    stream = _stream(labels.tolist(), [[11, 14, 1]])
+    hits = {}
+    for threshold in (9, 30):
+        heard = judged([stream], Events(np.array([0, threshold, threshold], np.uint32), 3, 5))
+        hits[threshold] = heard.hit.tolist(), heard.alarms.tolist()
+    assert hits == {9: ([False], [1]), 30: ([True], [])}

@@ -69,7 +69,10 @@ def windows(
     ``.npz``      ``X`` of shape (samples, channels), ``y`` of shape (samples,), possibly ``time``
                   (``time_ms``, ...), ``group``, ``rate`` (Hz) and ``channels`` (names)
     ``.wav``      PCM of 8 to 32 bits or floats, converted to 16 bits; the label is the name of
-                  the folder; ``.flac`` and ``.ogg`` need soundfile
+                  the folder; ``.flac``, ``.ogg`` and others need soundfile
+    others        ``.hea`` of PhysioNet, ``.edf``, ``.bdf``, ``.json`` and ``.cbor`` of Edge
+                  Impulse, ``.ts``, ``.tsv`` of the UCR archive, folders of phyphox and Sensor
+                  Logger
     ============  ==================================================================
 
     Times are the column with such a name (``time``, ``t``, ``timestamp``, also with a unit:

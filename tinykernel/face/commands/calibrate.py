@@ -70,7 +70,7 @@ def calibrate_command(
     threshold: int | None = args.number_option(
         "VALUE",
         "with a rate: another threshold of the table it prints. A lower one may hit fewer events: "
-        "one that comes before its span is a false alarm, and the pause after it hides the hit",
+        "told before its span, an event is a false alarm, and for a pause there is no other",
         1,
     ),
     save_worst: Path | None = args.option(
