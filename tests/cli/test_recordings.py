@@ -108,7 +108,9 @@ def test_a_missing_value_after_a_gap_is_found_by_its_line(recorded, tmp_path):
     cells = rows[300].split(",")
     rows[300] = ",".join([cells[0], "nan", *cells[2:]])
     write(tmp_path / "gaps.csv", rows)
-    failed("predict", recorded / "m.tkm", "--stream", tmp_path / "gaps.csv")
+    result = run("predict", recorded / "m.tkm", "--stream", tmp_path / "gaps.csv")
+    assert result.exit_code == 1
+    assert "row 301 (line 302)" in result.stderr
 
 
 @pytest.mark.parametrize("answers", ["labels", "events", "decisions"])

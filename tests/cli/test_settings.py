@@ -19,7 +19,7 @@ def test_options_lists_every_option_of_the_trainer() -> None:
         expected = field.name not in renamed
         assert not expected or listed[field.name]["text"]
     assert listed["epochs"]["range"] == "1 or more"
-    assert listed["epochs"]["text"] in run("options", "epochs").stdout
+    assert run("options", "epochs").stdout.startswith("epochs ")
 
 
 def test_a_file_of_settings_says_the_same_as_options(work, tmp_path) -> None:
