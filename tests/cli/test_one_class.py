@@ -31,14 +31,12 @@ def test_the_commands_work_on_it(normal, tmp_path) -> None:
     """verify, predict, evaluate, inspect and calibrate take a model of one class."""
     model = normal / "m.tkm"
     found = json_of("verify", model, normal / "all.npz")
-    assert (found["differences"], found["accuracy"] > 0.5) == (0, True)
+    assert (found["differences"], 0 < found["accuracy"] < 1) == (0, True)  # by the rows held out
     labels = json_of("predict", model, normal / "all.npz")["labels"]
     assert set(labels) == {"normal", "novel"}
     succeeded("evaluate", model, normal / "all.npz")
     output = tmp_path / "again.tkm"
-    result = succeeded(
-        "calibrate", model, normal / "fresh.npz", "--false-alarms", "2%", "-o", output
-    )
+    succeeded("calibrate", model, normal / "fresh.npz", "--false-alarms", "2%", "-o", output)
     assert "2 %" in about(output)["calibration"]["statement"]
     assert load(output).readout.offset[0] <= load(model).readout.offset[0]
     failed("calibrate", model, normal / "normal.npz", "--false-alarms", "2%", "-o", output)
