@@ -308,7 +308,10 @@ def _light_tree(tree: dict[str, Any], output: int, share: float, tables: Tables)
             children[side] = place
             nodes[parent] = tuple(children)  # type: ignore[assignment]
         if "leaf_const" in node:
-            raise ConvertError("convert: leaves of linear_tree are not supported")
+            raise ConvertError(
+                "convert: leaves of linear_tree are sums of inputs, which the firmware does not "
+                "compute; train without linear_tree"
+            )
         _known("a node of LightGBM", node)
         if "split_feature" not in node:
             nodes.append((-1, -1, 0, 0.0, True, float(node["leaf_value"]) * share))
@@ -424,13 +427,21 @@ def _with_gap(tree: ForeignTree, gap: np.float32, tables: Tables) -> ForeignTree
 def _extreme_tree(tree: dict[str, Any], output: int, weight: float, tables: Tables) -> ForeignTree:
     """Return a tree of a dump."""
     _known("a tree of XGBoost", tree)
-    if int(tree["tree_param"]["size_leaf_vector"]) > 1:
-        raise ConvertError(
-            "convert: trees of several outputs (multi_output_tree) are not supported"
-        )
     left, right = (np.array(tree[f"{s}_children"], dtype=np.int64) for s in ("left", "right"))
-    condition = np.array(tree["split_conditions"], dtype=np.float32)
-    value = np.where(left < 0, condition * np.float32(weight), np.float32(0)).astype(np.float64)
+    condition, leaf = np.array(tree["split_conditions"], dtype=np.float32), left < 0
+    value = np.where(leaf, condition * np.float32(weight), np.float32(0)).astype(np.float64)
+    value = value[:, None]
+    n = int(tree["tree_param"]["size_leaf_vector"])
+    if n > 1:  # multi_output_tree: a leaf has its number where others have a child
+        if not tree.get("leaf_weights"):
+            raise ConvertError(
+                "convert: leaves of several outputs (multi_output_tree) of this version of XGBoost "
+                "are not read; save the model again by XGBoost 3.2 or newer"
+            )
+        vectors = np.array(tree["leaf_weights"], dtype=np.float32).reshape(-1, n)
+        value = np.zeros((left.size, n))
+        value[leaf] = (vectors * np.float32(weight))[right[leaf]]
+        right = np.where(leaf, -1, right)
     limit = condition.astype(np.float64)
     missing, bounds = np.array(tree["default_left"]).astype(bool), dict[int, tuple[float, ...]]()
     column = np.array(tree["split_indices"], dtype=np.int64)
@@ -446,4 +457,4 @@ def _extreme_tree(tree: dict[str, Any], output: int, weight: float, tables: Tabl
         else:
             bounds[node] = (-_INF, *bounds_of(codes))
         limit[node] = 0.0
-    return ForeignTree(left, right, column, limit, missing, value[:, None], output, bounds)
+    return ForeignTree(left, right, column, limit, missing, value, output, bounds)

@@ -57,7 +57,7 @@ def _made(place: str, step: Any, columns: list[StepColumn]) -> list[StepColumn]:
     if kind not in _KNOWN or not type(step).__module__.startswith("sklearn."):
         raise ConvertError(
             f"{place} ({kind}) is not known; known are {', '.join(_KNOWN)} of scikit-learn, "
-            f"selections of columns, and before weights {', '.join(_MIXERS)}"
+            "selections of columns, and before weights a PCA and other sums of columns"
         )
     if kind in _ENCODERS:
         return _encoded(place, step, columns)
