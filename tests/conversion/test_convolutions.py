@@ -180,7 +180,7 @@ def test_rounded_weights_are_never_worse_than_the_nearest(seed, n, most):
         [conv(drawn(4, 1, 3, 3), dilation=(2, 2))],
         [conv(drawn(4, 1, 3, 3)), module("AvgPool2d", **SIDE_BY_SIDE, divisor_override=1)],
         [conv(drawn(4, 1, 3, 3)), RELU],
-        [FLATTEN, linear(drawn(9, 256)), module("Sigmoid"), linear(drawn(3, 9))],
+        [FLATTEN, linear(drawn(9, 256)), module("Softmax"), linear(drawn(3, 9))],
         [conv(drawn(8, 1, 3, 3)), module("Softmax"), pool("MaxPool", 2)],
     ],
 )

@@ -127,3 +127,59 @@ def test_images_of_one_row_or_column_are_converted(axes, kind):
     modules = [conv(drawn(4, 1, 3, 3), padding=1), RELU, mean, FLATTEN, linear(drawn(3, 4))]
     model = convert(sequential(*modules), image, task="values", max_change=0.1)
     assert [stage.KIND for stage in model.stages] == ["levels", kind, "scale"]
+
+
+LEAKY, TANH = module("LeakyReLU", negative_slope=0.2), module("Tanh")
+IMAGES = (9 * np.abs(X[:, :1, :81])).reshape(-1, 1, 9, 9).astype(np.float32)
+FIVE = [conv(drawn(6, 1, 5, 5), np.full(6, 0.2), padding=2, stride=(2, 2)), RELU]
+SAME = conv(drawn(5, 6, 3, 4), padding="same")
+SAME_AGAIN = conv(drawn(4, 5, 2, 2), padding="same")
+#: Modules of images behind each other, which no other stage takes, and how many values they make.
+CURVED = {
+    "first of 5 x 5": (FIVE, 150),
+    "same, tanh, averages": ([*FIVE, SAME, TANH, pool("AvgPool", 2)], 20),
+    "leaky": ([conv(drawn(6, 1, 5, 5), groups=1), LEAKY, pool("MaxPool", 2)], 24),
+    "sigmoid, ELU": ([*FIVE, SAME, module("Sigmoid"), SAME_AGAIN, module("ELU", alpha=1.0)], 100),
+    "hard swish": ([conv(drawn(6, 1, 4, 4)), module("Hardswish"), pool("MaxPool", 3)], 24),
+    "table": ([FLATTEN, linear(drawn(20, 81) / 9), TANH, linear(drawn(12, 20)), LEAKY], 12),
+}
+
+
+@pytest.mark.parametrize("name", CURVED)
+def test_curves_and_other_kernels_change_values_little(name):
+    """Tables of 256 levels between layers, kernels of other sizes; C computes the same."""
+    modules, n = CURVED[name]
+    network = sequential(*modules, FLATTEN, linear(drawn(3, n)))
+    model = convert(network, IMAGES[:300], task="values", max_change=1.0)
+    assert "filters" in [stage.KIND for stage in model.stages]
+    expected = of_torch(network).ready(IMAGES, "values").predict(IMAGES)
+    gap = np.abs(model.predict(IMAGES) - expected)
+    assert gap.mean() < 0.02 * expected.std()
+    assert tinykernel.verify(model, IMAGES[:9]).differences == 0
+
+
+@pytest.mark.parametrize("way", ["SAME_UPPER", "SAME_LOWER"])
+def test_same_pads_and_functions_of_onnx(way, tmp_path, require_tool):
+    """The reference of ONNX computes the same values."""
+    onnx = require_tool("onnx")
+    from onnx.reference import ReferenceEvaluator
+
+    node = onnx.helper.make_node
+    arrays = {"k": drawn(4, 1, 4, 3), "l": drawn(5, 4, 3, 3), "w": drawn(125, 3)}
+    nodes = [
+        node("Conv", ["x", "k"], ["1"], auto_pad=way, strides=[2, 2], kernel_shape=[4, 3]),
+        node("LeakyRelu", ["1"], ["2"], alpha=0.3),
+        node("Conv", ["2", "l"], ["3"], auto_pad=way, kernel_shape=[3, 3]),
+        node("Sigmoid", ["3"], ["4"]),
+        node("Flatten", ["4"], ["5"]),
+        node("Gemm", ["5", "w"], ["y"]),
+    ]
+    tensors = [onnx.numpy_helper.from_array(a.astype(np.float32), k) for k, a in arrays.items()]
+    value = onnx.helper.make_tensor_value_info
+    ends = value("x", 1, ["n", 1, 9, 9]), value("y", 1, ["n", 3])
+    graph = onnx.helper.make_graph(nodes, "net", [ends[0]], [ends[1]], tensors)
+    onnx.save(onnx.helper.make_model(graph), tmp_path / "net.onnx")
+    rows = IMAGES[:40]
+    model = convert(tmp_path / "net.onnx", rows, task="values", max_change=1.0)
+    expected = ReferenceEvaluator(str(tmp_path / "net.onnx")).run(None, {"x": rows})[0]
+    assert np.abs(model.predict(rows) - expected).mean() < 0.02 * expected.std()

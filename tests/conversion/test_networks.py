@@ -86,11 +86,20 @@ def test_levels_stand_for_the_values(dtype, values):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("options", "with_rows"), [({"activation": "tanh"}, True), ({}, False)])
-def test_what_cannot_be_converted_is_named(options, with_rows):
-    """Another activation, and missing rows."""
-    model, X = _fitted(load_digits, max_iter=1, **options)
-    refused(TinykernelError, convert, model, X if with_rows else None)
+@pytest.mark.parametrize("activation", ["tanh", "logistic"])
+def test_activations_of_perceptrons_are_tables(activation):
+    """Few labels change."""
+    model, X = _fitted(load_digits, max_iter=30, activation=activation)
+    converted = convert(model, X, max_change=0.01)
+    assert "filters" in [stage.KIND for stage in converted.stages]
+    assert tinykernel.verify(converted, X[:9]).differences == 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_cannot_be_converted_is_named():
+    """Missing rows, and another loss."""
+    model, X = _fitted(load_digits, max_iter=1)
+    refused(TinykernelError, convert, model)
     counts = MLPRegressor(max_iter=1).fit(X, X[:, 2])
     counts.out_activation_ = "exp"  # of the loss "poisson", since scikit-learn 1.7
     refused(TinykernelError, convert, counts, X)

@@ -49,7 +49,7 @@ def test_a_sequential_is_its_layers(digits):
     two = sequential(*network[:-1], module("Linear", weight=last.T[:2], bias=last_bias[:2]))
     assert set(convert(two, X, task="classes").predict(X)) == {0, 1}
     for added in [
-        module("Tanh"),
+        module("Mish"),
         module("ConvTranspose2d"),
         module("ReLU"),
         module("Linear", weight=np.ones((3, 9))),
@@ -115,7 +115,7 @@ def test_a_file_of_onnx_is_its_layers(digits, tmp_path, require_tool):
     save(labelled)
     assert np.mean(convert(file, X).predict(X) != names[expected].astype(str)) <= 0.005
     refused(ShapeError, convert, file, X[:, 1:])
-    save([*nodes[:2], helper.make_node("Tanh", ["h"], ["r"]), *nodes[3:]])
+    save([*nodes[:2], helper.make_node("Mish", ["h"], ["r"]), *nodes[3:]])
     refused(ConvertError, convert, file, X)
     cast = helper.make_node("Cast", ["h"], ["r"], to=onnx.TensorProto.INT32)
     save([*nodes[:2], cast, *nodes[3:]])

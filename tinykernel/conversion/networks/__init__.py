@@ -45,13 +45,14 @@ def _of_perceptron(model: Any) -> list[Step]:
     if model.out_activation_ == "exp":
         raise ConvertError("convert: values of the loss 'poisson' are no sums")
     last, bends = len(model.coefs_) - 1, model.activation == "relu"
-    if not bends and model.activation != "identity" and last:
-        raise ConvertError(
-            f"convert: the activation {model.activation!r} of the {type(model).__name__} is not "
-            "supported; train with activation='relu'"
-        )
+    curve = {"tanh": "Tanh", "logistic": "Sigmoid"}.get(model.activation, "")
     return [
-        Step(f"layer {i}", Window(w.T[:, None, None], b), bends and i < last)
+        Step(
+            f"layer {i}",
+            Window(w.T[:, None, None], b),
+            bends and i < last,
+            curve=curve * (i < last),
+        )
         for i, (w, b) in enumerate(zip(model.coefs_, model.intercepts_, strict=True))
     ]
 
@@ -61,4 +62,4 @@ def _of_inputs(layers: list[Step], columns: ModelColumns) -> list[Step]:
     first = layers[0]
     kernel, bias = linear.of_inputs(first.window.kernel[:, 0, 0], first.window.bias, columns)
     window = Window(kernel[:, None, None], np.asarray(bias))
-    return [Step(first.place, window, first.bends), *layers[1:]]
+    return [replace(first, window=window), *layers[1:]]

@@ -19,6 +19,9 @@ from tinykernel.pieces.scale.spec import Scale
 
 _TOP = 255
 _LIMIT = (1 << UNIT) - 1
+#: Outside, functions are constant or lines to less than a level.
+_REACH = {"Tanh": (-4.0, 4.0), "Sigmoid": (-8.0, 8.0), "Elu": (-6.0, np.inf)}
+_REACH |= {"HardSwish": (-3.0, np.inf)}
 
 
 def needs_filters(step: Step, shape: Shape) -> bool:
@@ -189,13 +192,14 @@ def _scaled(x: NDArray[np.float64], curve: str = "") -> tuple[int, NDArray[np.fl
     """
     low, high = x.min(axis=(0, 1, 2)), x.max(axis=(0, 1, 2))
     if curve not in ("", "LeakyRelu"):
-        reach = 4.0 if curve == "Tanh" else 8.0
-        low = np.full(low.shape, max(low.min(), -reach))
-        high = np.full(low.shape, min(high.max(), reach))
+        least, most = _REACH[curve]
+        low = np.full(low.shape, max(low.min(), least))
+        high = np.full(low.shape, min(high.max(), most))
     low, high = np.minimum(low, 0), np.maximum(np.maximum(high, 0), 1e-30)
-    zero = int(np.clip(np.ceil(_TOP * (-low / (high - low)).max()), 0, _TOP - 1))
-    level = np.maximum(high / (_TOP - zero), -low / max(zero, 1e-9))
-    return zero, level
+    zeros = np.arange(_TOP, dtype=np.float64)[:, None]
+    levels = np.maximum(high / (_TOP - zeros), -low / np.maximum(zeros, 1e-9))
+    zero = int(np.argmin(((levels / (high - low)) ** 2).sum(axis=1)))
+    return zero, levels[zero]
 
 
 def _curve(

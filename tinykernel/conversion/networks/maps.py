@@ -70,6 +70,8 @@ def _separable_of(steps: list[Step], whole: Shape, is_positive: bool) -> Maps | 
     shape, is_flat, rest = whole, True, steps
     while rest:
         step, window = rest[0], rest[0].window
+        if step.curve:
+            break
         depthwise = window.depthwise
         if blocks and depthwise is not None and _is_mean(step, depthwise, shape):
             sums = Window.line(depthwise.sum(axis=(1, 2)), window.bias)

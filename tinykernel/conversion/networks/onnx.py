@@ -60,9 +60,16 @@ _READ: dict[str, tuple[str, ...]] = {
     "QuantizeLinear": ("axis", "output_dtype", "block_size"),
     "DequantizeLinear": ("axis", "output_dtype", "block_size"),
     "Transpose": ("perm",),
+    "LeakyRelu": ("alpha",),
+    "Elu": ("alpha",),
 }
 #: Attributes that have to be as usual.
-_FIXED = {"auto_pad": (b"NOTSET", b"VALID"), "ceil_mode": (0,), "dilations": (1,), "transA": (0,)}
+_FIXED = {
+    "auto_pad": (b"NOTSET", b"VALID", b"SAME_UPPER", b"SAME_LOWER"),
+    "ceil_mode": (0,),
+    "dilations": (1,),
+    "transA": (0,),
+}
 _FIXED |= {"training_mode": (0,), "spatial": (1,), "select_last_index": (0,)}
 _FIXED |= {"noop_with_empty_axes": (0,)}
 
@@ -95,6 +102,7 @@ class _Reading:
     shapes: set[str] = field(default_factory=set)  # values that are computed of shapes
     earlier: set[str] = field(default_factory=set)  # all other values
     last: str = ""  # the value before the end
+    end: str = ""  # the value of the end
     n_nodes: int = 0  # that it takes
     has_levels: bool = False  # whether this value is levels
 
@@ -119,7 +127,7 @@ class _Reading:
         model.graph.output.add().name = self.last
         for node in model.graph.node:
             # VALID is no padding, which the reference before onnx 1.21 takes for another one.
-            others = [each for each in node.attribute if each.name != "auto_pad"]
+            others = [each for each in node.attribute if each.s != b"VALID"]
             del node.attribute[:]
             node.attribute.extend(others)
         (entry,) = (item for item in model.graph.input if item.name == self.entry)
@@ -223,6 +231,9 @@ def _read_node(reading: _Reading, network: FloatNetwork, node: Any, place: str) 
             labels = numbers[node.input[0]].ravel().tolist()
             network.labels = np.array([v.decode() if isinstance(v, bytes) else v for v in labels])
         return
+    if network.end == "Sigmoid" and reading.end in node.input:  # it is not at the end
+        reading.last = reading.end
+        reading.earlier.add(reading.last)
     _check_branch(reading, node, place)
     names = [name for name in node.input if name in numbers]
     constants = [numbers[name] for name in names]
@@ -242,9 +253,11 @@ def _read_node(reading: _Reading, network: FloatNetwork, node: Any, place: str) 
     else:
         named = dict(zip(("", "min", "max"), node.input, strict=False))
         _add_other(reading, network, _Node(place, kind, constants, options, True), named)
-    if not network.end:
-        reading.last = node.output[0]
-        reading.earlier.add(reading.last)
+    if network.end:
+        reading.end = node.output[0]
+        return
+    reading.last = node.output[0]
+    reading.earlier.add(reading.last)
 
 
 def _levels(reading: _Reading, names: Any, place: str) -> tuple[float, int]:
@@ -374,6 +387,11 @@ def _add_other(
         low, top = ((ends | options).get(name) for name in ("min", "max"))
         network.add_clip(place, _number(low, -np.inf, node), _number(top, np.inf, node))
         return
+    if kind == "LeakyRelu":
+        network.add_curve(place, kind, options.get("alpha", 0.01))
+        return
+    if kind == "Elu" and options.get("alpha", 1.0) != 1:
+        raise node.refuse("is supported with alpha=1 only")
     if kind in ("Softmax", "LogSoftmax", "ArgMax"):
         usual = 0 if kind == "ArgMax" else 1 if reading.version < 13 else -1
         _check_axis(network, options.get("axis", usual), place)
@@ -441,9 +459,11 @@ def _add_map(network: FloatNetwork, node: _Node) -> None:
         raise node.refuse("takes values of another shape")
     steps = list(options.get("strides", sides * [1]))
     pads = list(options.get("pads", 2 * sides * [0]))
-    is_valid = options.get("auto_pad") == b"VALID" and any(pads)
-    if len(steps) != sides or len(pads) != 2 * sides or is_valid:
+    way = options.get("auto_pad", b"NOTSET")
+    if len(steps) != sides or len(pads) != 2 * sides or (way != b"NOTSET" and any(pads)):
         raise node.refuse(f"is not supported with strides={steps} and pads={pads}")
+    if size is not None and way.startswith(b"SAME"):
+        pads = _same_pads(network.now[2 - sides : 2], size, steps, way == b"SAME_UPPER")
     if kind == "Conv":
         bias = constants[1] if len(constants) > 1 else 0.0
         group = options.get("group", 1)
@@ -456,6 +476,16 @@ def _add_map(network: FloatNetwork, node: _Node) -> None:
     network.add_pool(place, size, kind != "MaxPool")
     if kind == "ReduceMean" and not options.get("keepdims", 1):
         network.rank = 2
+
+
+def _same_pads(
+    lengths: tuple[int, ...], size: list[int], steps: list[int], is_upper: bool
+) -> list[int]:
+    """Return the zeros before and behind each side by which strides alone make it shorter."""
+    sides = zip(lengths, size, steps, strict=True)
+    totals = [max(0, (-(-side // step) - 1) * step + n - side) for side, n, step in sides]
+    less, more = [total // 2 for total in totals], [-(-total // 2) for total in totals]
+    return less + more if is_upper else more + less
 
 
 def _add_sums(network: FloatNetwork, node: _Node) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.base.errors import ConvertError, DataError, OptionError, ShapeError
 from tinykernel.conversion.checks import first_line
 from tinykernel.conversion.columns import lacking_rows
-from tinykernel.conversion.networks.windows import Quantum, Shape, Step, Window, with_means
+from tinykernel.conversion.networks.windows import CURVES, Quantum, Shape, Step, Window, with_means
 
 _NOTHING = ("Identity", "Dropout", "Dropout1d", "Dropout2d", "Cast")
 ENDS = ("Softmax", "LogSoftmax", "Sigmoid", "ArgMax")
@@ -65,7 +65,8 @@ class FloatNetwork:
             self.n_features_in_ = prod(self.sizes)
             self.rank = len(self.sizes) + 1
             self._read(self)
-            if not self.layers or self.layers[-1].bends or self.layers[-1].pools:
+            last = self.layers[-1] if self.layers else None
+            if last is None or last.bends or last.pools or last.curve:
                 raise ConvertError("convert: the network ends without weights after its last ReLU")
             if not self.is_table:
                 raise ConvertError("convert: the network ends with an image, without Linear")
@@ -162,7 +163,9 @@ class FloatNetwork:
         """Add the operation of a name of ONNX."""
         self._go_on(place)
         if name in ENDS:
-            self.end = name
+            self.end, self._end_place = name, place
+        elif name in CURVES:
+            self.add_curve(place, name)
         elif name == "Flatten":
             self._is_flat, self.rank = True, 2
             if not self.layers:  # the order of the values stays
@@ -180,9 +183,28 @@ class FloatNetwork:
         if not self.layers:
             raise ConvertError(f"convert: {place} has no weights before it")
         last = self.layers[-1]
+        if last.curve:
+            raise ConvertError(f"convert: {place} follows {last.curve}; keep one of both")
         self.layers[-1] = replace(last, bends=True, top=min(last.top, top))
 
+    def add_curve(self, place: str, name: str, slope: float = 0.0) -> None:
+        """Add a function of each value, a name in `CURVES` or a leaky ReLU of a slope."""
+        self._go_on(place)
+        last = self.layers[-1] if self.layers else None
+        if last is None or last.quantum is not None:
+            raise ConvertError(f"convert: {place} has no weights before it, or levels")
+        # The largest value of a patch is that of rising functions, too.
+        is_rising = name != "HardSwish" and slope >= 0
+        if last.bends or last.curve or (last.pools and not is_rising):
+            n = self._now[2]
+            last = Step(place, Window.line(np.ones(n), np.zeros(n)))
+            self.layers.append(last)
+        self.layers[-1] = replace(last, curve=name, slope=slope)
+
     def _go_on(self, place: str) -> None:
+        if self.end == "Sigmoid":
+            self.end = ""
+            self.add_curve(self._end_place, "Sigmoid")
         if self.end:
             raise ConvertError(
                 f"convert: {place} follows {self.end}, which is supported at the end only; "

@@ -12,7 +12,7 @@ from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.networks.sequence import ENDS, FloatNetwork, numbers_of
 
 _TOLD = {*ENDS, "LogSoftmax"}
-_NAMES = {"ReLU": "Relu", "LogSoftmax": "Softmax"}
+_NAMES = {"ReLU": "Relu", "LogSoftmax": "Softmax", "ELU": "Elu", "Hardswish": "HardSwish"}
 #: By module without its number of sides: members that change its answer, and what they must be.
 #: All others are read, or change no answer of a trained module.
 FIXED: dict[str, dict[str, Any]] = {
@@ -25,6 +25,7 @@ FIXED: dict[str, dict[str, Any]] = {
     "AdaptiveAvgPool": {"output_size": 1},
     "BatchNorm": {"training": False},
     "Dropout": {"training": False},
+    "ELU": {"alpha": 1.0},
 }
 _HOOKS = {"_forward_hooks": "has a forward hook", "_forward_pre_hooks": "has a forward pre-hook"}
 
@@ -41,9 +42,10 @@ def _answers(model: Any, X: NDArray[Any]) -> tuple[NDArray[Any], float]:
     weight = next(model.parameters())
     values = torch.as_tensor(X).to(weight.device, weight.dtype)
     with torch.no_grad():
-        for module in _flat(model):
-            if type(module).__name__ in _TOLD:
-                break
+        modules = list(_flat(model))
+        while type(modules[-1]).__name__ in _TOLD:
+            modules.pop()
+        for module in modules:
             values = module(values)
     return values.double().cpu().numpy(), float(torch.finfo(weight.dtype).eps)
 
@@ -78,6 +80,8 @@ def _read(model: Any, network: FloatNetwork, within: str = "") -> None:
             network.add_normalization(place, _numbers(module, place, *names), module.eps)
         elif name in ("ReLU6", "Hardtanh"):
             network.add_clip(place, module.min_val, module.max_val)
+        elif name == "LeakyReLU":
+            network.add_curve(place, "LeakyRelu", module.negative_slope)
         elif kind in ("Conv", "MaxPool", "AvgPool", "AdaptiveAvgPool") and sides:
             _add_map(network, place, kind, module, sides)
         else:
@@ -122,13 +126,14 @@ def _add_map(network: FloatNetwork, place: str, kind: str, module: Any, sides: i
         return list(value) if isinstance(value, tuple | list) else [value] * sides
 
     if kind == "Conv":
-        around = [0] * sides if module.padding == "valid" else by_side("padding")
-        if "same" in around:
-            raise ConvertError(
-                f"convert: {place} is not supported with padding='same'; give numbers"
-            )
         kernel, bias = _numbers(module, place, "weight", "bias")
-        network.add_convolution(place, kernel, bias, by_side("stride"), around * 2, module.groups)
+        around = [0] * sides if module.padding == "valid" else by_side("padding")
+        before, after = around, around
+        if "same" in around:
+            before = [(n - 1) // 2 for n in kernel.shape[2:]]
+            after = [n // 2 for n in kernel.shape[2:]]
+        ends = [*before, *after]
+        network.add_convolution(place, kernel, bias, by_side("stride"), ends, module.groups)
         return
     if kind != "AdaptiveAvgPool" and by_side("stride") != by_side("kernel_size"):
         raise ConvertError(

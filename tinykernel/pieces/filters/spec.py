@@ -214,7 +214,9 @@ class Filters(Stage):
         cut = values[:, : rows // tall * tall, : columns // broad * broad]
         cut = cut.reshape(len(cut), rows // tall, tall, columns // broad, broad, n)
         if form.averages:
-            means = self._levels(cut.sum(axis=(2, 4)), slice(units.start + n, units.stop))
+            means = self._levels(
+                cut.sum(axis=(2, 4), dtype=np.int64), slice(units.start + n, units.stop)
+            )
             return np.asarray(np.clip(means, 0, 255), dtype=np.uint8)
         return np.asarray(cut.max(axis=(2, 4)), dtype=np.uint8)
 
