@@ -56,10 +56,11 @@ def plan_final(pace: Pace, kind: AnyKind, spec: Spec, problem: Problem) -> None:
     if not (epochs and seconds):
         return
     pace.shorten_final(seconds, epochs)
-    planned, ends = f"{pace.final_epochs(epochs)} of {epochs} epochs", ""
+    planned = f"{pace.final_epochs(epochs)} of {epochs} epochs"
     if pace.seconds is not None:
-        ends = f", until about {end_of(pace.effort.final * seconds)}"
-    progress.report(progress.PLAN, 0, None, f"{spec}: {planned}{ends}")
+        planned += f", until about {end_of(pace.effort.final * seconds)}"
+    if pace.seconds is not None or pace.effort.final < 1:
+        progress.report(progress.PLAN, 0, None, f"{spec}: {planned}")
 
 
 def _time(pace: Pace, kind: AnyKind, spec: Spec, problem: Problem) -> float:
