@@ -82,7 +82,7 @@ def test_wheel_holds_package_and_nothing_else(wheel, checkout) -> None:
         names = {name for name in names if not name.startswith(f"tinykernel/{folder}/")}
     expected = {f"tinykernel/{name}" for name in packaged_files(checkout / "tinykernel")}
     assert "tinykernel/py.typed" in expected
-    metadata = f"tinykernel-{__version__}.dist-info/"
+    metadata = f"tinykernel_mcu-{__version__}.dist-info/"
     assert {name for name in names if not name.startswith(metadata)} == expected
     assert f"{metadata}licenses/LICENSE" in names
     assert wheel.stat().st_size < 1_200_000
@@ -90,7 +90,7 @@ def test_wheel_holds_package_and_nothing_else(wheel, checkout) -> None:
 
 def test_the_page_of_an_index_has_addresses(wheel, checkout) -> None:
     """Links and pictures of the README lead to the repository; one version stands everywhere."""
-    text = members(wheel, f"tinykernel-{__version__}.dist-info/")["METADATA"].decode()
+    text = members(wheel, f"tinykernel_mcu-{__version__}.dist-info/")["METADATA"].decode()
     assert "Project-URL: Issues, https://example.org/tinykernel/issues" in text
     assert "(https://example.org/tinykernel/raw/HEAD/docs/images/overview.svg)" in text
     assert "(https://example.org/tinykernel/blob/HEAD/docs/data.md)" in text
