@@ -142,7 +142,7 @@ def test_acquisitions_of_edge_impulse(tmp_path, require_tool, suffix):
     if suffix == "cbor":
         monkeypatch = pytest.MonkeyPatch()
         monkeypatch.setitem(sys.modules, "cbor2", None)
-        assert "tinykernel[formats]" in refused(file, 5)
+        assert "tinykernel-mcu[formats]" in refused(file, 5)
         monkeypatch.undo()
 
 
@@ -222,5 +222,8 @@ def test_folders_of_apps(tmp_path, app):
     t = 0.3 + np.arange(100) / 100
     np.testing.assert_allclose(found.X[0][:, one], np.sin(t), atol=1e-4)
     assert "--name" in refused(tmp_path, "1s")
+    (tmp_path / "zipped").mkdir()
+    (tmp_path / "zipped" / "walk_1.zip").write_bytes(b"PK")
+    assert "unpack it" in refused(tmp_path / "zipped", "1s")
     session(tmp_path / "sit_1", app, begin=9.0)
     assert "have no time in common" in refused(tmp_path / "sit_1", "1s", name="{label}_*")

@@ -35,6 +35,8 @@ def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
     folder = data_folder(path)
     if folder is None:
         file = find_data(path)
+        if file.suffix.lower() == ".zip":
+            raise FileError(f"{file}: is an archive; unpack it, and give the folder")
         return [file], file.parent
     files = files_with(folder, RECORDINGS)
     sounds = [file for file in files if file.suffix.lower() in SOUNDS]
@@ -43,6 +45,9 @@ def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
     files = [file for file in files if file.suffix.lower() != ".json" or is_acquisition(file)]
     # The files of an app are one recording, and have the place of their folder.
     files = sorted({_whole(file) for file in files})
+    archive = next(iter(files_with(folder, (".zip",))), None) if not files else None
+    if archive is not None:
+        raise FileError(f"{archive}: is an archive; unpack it into a folder of its name")
     if not files:
         raise FileError(f"{folder}: holds no recordings or pictures ({', '.join(RECORDINGS)})")
     return files, folder.parent if files == [folder] else folder
