@@ -70,12 +70,13 @@ def is_acquisition(path: Path) -> bool:
 
 def label_in_project(table: Columns) -> None:
     """Take the label of a recording from the project that it was exported with, if any."""
-    place = Path(os.path.abspath(table.file))
-    for folder in place.parents[:_ABOVE]:
-        file = folder / INFO
-        if not file.is_file():
+    place = folder = os.path.abspath(table.file)
+    for _ in range(_ABOVE):
+        folder = os.path.dirname(folder)
+        if not os.path.isfile(os.path.join(folder, INFO)):
             continue
-        entry = _project(file, file.stat().st_mtime_ns).get(str(place))
+        file = Path(folder, INFO)
+        entry = _project(file, file.stat().st_mtime_ns).get(place)
         if entry is None:
             return
         if entry.get("type") == "multi-label":
