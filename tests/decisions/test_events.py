@@ -12,6 +12,8 @@ from hypothesis.extra.numpy import arrays
 from tests.firmware.local_models import SIGNALS
 from tests.refusals import refused
 from tinykernel.base.errors import RowsError
+from tinykernel.data.reading import Recording
+from tinykernel.data.recordings import windows
 from tinykernel.judge.event_rules import (
     Stream,
     _DecayedStreams,
@@ -20,6 +22,7 @@ from tinykernel.judge.event_rules import (
     rate_after,
     spread,
 )
+from tinykernel.judge.worst import TABLE, Mistake, save_worst
 from tinykernel.model.answers import Events, sums_over
 
 SECOND = 10
@@ -152,3 +155,20 @@ def test_a_lower_threshold_may_hit_less():
         heard = judged([stream], Events(np.array([0, threshold, threshold], np.uint32), 3, 5))
         hits[threshold] = heard.hit.tolist(), heard.alarms.tolist()
     assert hits == {9: ([False], [1]), 30: ([True], [])}
+
+
+def test_pieces_of_tables_are_recordings(tmp_path):
+    """A missed span is labelled within, a false alarm is background; both are read again."""
+    X = np.random.default_rng(0).integers(-99, 99, (300, 2)).astype(np.int16)
+    day = Recording("day.csv", X, channels=("ax", "ay"), rate=50.0)
+    miss = Mistake("miss", day, "wave", 100, 120, 3, 50)
+    alarm = Mistake("false alarm", day, "wave", 200, 230, 99, 50)
+    save_worst(tmp_path / "worst", [miss, alarm], 40, "rest")
+    one, two = (windows(file, 10, 10, labels_needed=False) for file in pieces(tmp_path))
+    assert (one.channels, one.rate, set(one.y)) == (("ax", "ay"), 50, {"rest", "wave"})
+    np.testing.assert_array_equal(one.X[one.y == "wave"].reshape(-1, 2), X[100:120])
+    assert set(two.y) == {"rest"}
+
+
+def pieces(folder):
+    return sorted(file for file in (folder / "worst").rglob("*.csv") if file.name != TABLE)
