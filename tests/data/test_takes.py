@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.io import wavfile
 
+from tests.cli.tools import failed, json_of
 from tests.refusals import refused
+from tinykernel import load
 from tinykernel.base.errors import DataError, OptionError
 from tinykernel.data.reading import Reading
 from tinykernel.data.recordings import RecordingSource
@@ -76,3 +78,17 @@ def test_takes_of_one_room_are_one_group():
     groups = takes_of([sound(i % 3, rng, 24000).reshape(-1, 1) for i in range(12)])
     assert all(len(set(groups[first::3].tolist())) == 1 for first in range(3))
     assert len(set(groups.tolist())) == 3
+
+
+@pytest.mark.slow
+def test_noise_from_a_folder(folder, tmp_path):
+    """The command mixes in the user's noise, or none; without words in clips there is no place."""
+    shape = ("--set", "epochs=1", "--set", "n_channels=8", "--target", "host", "--test", "0")
+    command = ("train", folder, "--window", "1s", *shape, "-o", tmp_path / "m.tkm")
+    models = []
+    for noise in (folder / "noise", "off"):
+        json_of(*command, "--noise", noise)
+        models.append(load(tmp_path / "m.tkm"))
+    assert models[0] != models[1]
+    assert models[0].classes == ("noise", "word")
+    failed(*command, "--noise", "off", "--set", "clips=windows", status=2)

@@ -16,8 +16,9 @@ from tinykernel.data.reading import Reading, Recording, of_all_alike
 SLOT = 10
 #: The most gain of background below a clip: `background_volume` of TensorFlow's speech commands.
 _MOST_BELOW = 0.1
-# Windows that a clip of a word has at most: in a longer recording a label is usually all the time.
-_LONGEST = 5
+# Windows that clips of a word have at least, in the median, and at most: a word fills shorter ones,
+# and in a longer recording a label is usually all the time.
+_SHORTEST, _LONGEST = 1.5, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +71,8 @@ def _runs(y: NDArray[Any], unlabelled: NDArray[np.bool_]) -> list[Span]:
 def words_in(tracks: Sequence[Recording], window: int, reading: Reading) -> tuple[str, ...]:
     """Return the labels that are somewhere in their recordings, and not all the time.
 
-    They are those of sounds longer than a window, if there is background besides, which "off" is
-    not: a machine is off all the time. With ``clips="whole"`` sounds may be of any length.
+    They are those of sounds much longer than a window, if there is background besides. "off" is
+    none: a machine is off all the time. With ``clips="whole"`` sounds may be of any length.
     """
     if reading.clips not in ("auto", "whole"):
         return ()
@@ -90,7 +91,7 @@ def words_in(tracks: Sequence[Recording], window: int, reading: Reading) -> tupl
     words = sorted(set(lengths) - still)
     spoken = [length for word in words for length in lengths[word]]
     is_asked = reading.clips == "whole"
-    may_be = words and still & set(lengths) and np.median(spoken) > window
+    may_be = words and still & set(lengths) and np.median(spoken) >= _SHORTEST * window
     if may_be and (is_asked or max(spoken) <= _LONGEST * window):
         return tuple(words)
     if is_asked:

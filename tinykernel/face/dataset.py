@@ -88,6 +88,10 @@ def _reading_of(options: Mapping[str, Any]) -> Reading:
     if missing not in ("drop", "error"):
         raise misuse("--missing", f"{missing!r}: choose drop or error for recordings")
     cutting = {name: options[name] for name in _OF_RECORDINGS}
+    is_other = options["task"] == "novelty"
+    is_other = is_other or options.get("model") not in (None, "auto", "separable")
+    if cutting["clips"] == "auto" and (is_other or options.get("n_kernels")):
+        cutting["clips"] = "windows"  # what others learn
     cutting |= {name: tuple(cutting[name] or ()) for name in ("beside", "background")}
     return Reading(**cutting, drop=options["drop"] or (), missing=missing)
 
@@ -158,7 +162,7 @@ def clips_of(dataset: Dataset, options: Mapping[str, Any]) -> Clips | None:
     from tinykernel.learn.signals.clips import Clips
 
     noise = options["noise"]
-    if not dataset.clips or options["model"] not in (None, "auto", "separable"):
+    if not dataset.clips:
         if noise is not None:
             raise misuse("--noise", "only for words in clips longer than a window; leave it out")
         return None

@@ -194,6 +194,7 @@ _OWN = (
         "Words in clips: folder of sounds that are mixed in, beside noise of all colours, blows "
         "and babble of the background. off: mix in none, and leave the loudness as it is.",
         "noise of its own making",
+        read=str,
         tasks=(CLASSES,),
     ),
     _data(

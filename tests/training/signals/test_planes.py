@@ -9,7 +9,8 @@ import tinykernel
 from tests.training.signals.test_training import chirps
 from tinykernel import Classifier
 from tinykernel.learn.augment import Augmentation
-from tinykernel.learn.signals.planes import ADDED, _noisy, masked, moved, varied
+from tinykernel.learn.signals.noises import ADDED
+from tinykernel.learn.signals.planes import _noisy, masked, moved, varied
 
 SOUND = {"rate": 8000.0, "hop": 640, "random_state": 0}
 OPTIONS = {"spectrum": "128/64/10", "model": "separable"}

@@ -186,8 +186,8 @@ def _with_background(file: ModelFile, assignments: list[str]) -> ModelFile:
         {"assignments": assignments}, {"background": setting}
     ).values():
         names, classes = setting.parse(text), list(map(str, file.model.classes))
-        if set(names) <= set(file.origin.background or ()):
-            return file  # all of them may be one class
+        if not set(names) <= set(classes) and set(names) <= set(file.origin.background or ()):
+            return file  # training made one class of them
         lacking = next((name for name in names if name not in classes), None)
         if lacking is not None:
             raise args.misuse(place, f"{lacking!r} is no class of the model: {listed(classes, 8)}")
