@@ -18,6 +18,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,12 @@ from tinykernel.run.bench import bench
 from tinykernel.run.report import report
 
 SETS = {"digits": load_digits, "cancer": load_breast_cancer, "wine": load_wine}
+SETS |= {"digits in bytes": load_digits}
+BYTES = "digits in bytes"  # rows in uint8, all others in float32
 MODELS: dict[str, Any] = {
     "tree": DecisionTreeClassifier(random_state=0),
     "forest, 10 trees": RandomForestClassifier(10, random_state=0),
+    "forest, 10 trees of 6 levels": RandomForestClassifier(10, max_depth=6, random_state=0),
     "forest, 20 trees of 6 levels": RandomForestClassifier(20, max_depth=6, random_state=0),
     "extra trees, 10": ExtraTreesClassifier(10, random_state=0),
     "logistic regression": LogisticRegression(max_iter=3000),
@@ -53,19 +57,29 @@ class NotConvertedError(Exception):
 
 
 def rows_near(X: np.ndarray) -> np.ndarray:
-    """Draw float32 rows near those of X."""
+    """Draw rows near those of X, of its type."""
     rng = np.random.default_rng(0)
     rows = X[rng.integers(0, len(X), ROWS)]
     noise = rng.normal(size=rows.shape) * X.std(axis=0) * 0.3
-    return np.where(rng.random(rows.shape) < 0.3, rows + noise, rows).astype(np.float32)
+    rows = np.where(rng.random(rows.shape) < 0.3, rows + noise, rows)
+    return (np.rint(rows).clip(0, 255) if X.dtype == np.uint8 else rows).astype(X.dtype)
 
 
 def emlearn(model: Any, X: np.ndarray) -> Sources:
-    """Trees that compare float, and shares in 8 bits in the leaves."""
+    """Trees that compare floats or int16, and shares in 8 bits in the leaves, or votes."""
     if isinstance(model, LogisticRegression):
         raise NotConvertedError("no linear models")
-    call = f"net_predict(row, {X.shape[1]})"
-    return emlearn_sources(model, call, X.dtype, X.shape[1], method="inline", dtype="float")
+    n = X.shape[1]
+    if X.dtype != np.uint8:
+        call = f"net_predict(row, {n})"
+        return emlearn_sources(model, call, X.dtype, n, method="inline", dtype="float")
+    call = f"net_predict(wide, {n})"
+    sources = emlearn_sources(model, call, X.dtype, n, method="inline", dtype="int16_t")
+    widened = f"int16_t wide[{n}];\n    for (int i = 0; i < {n}; i++) wide[i] = row[i];\n    return"
+    return replace(
+        sources,
+        files=sources.files | {"peer.c": sources.files["peer.c"].replace("return", widened)},
+    )
 
 
 def m2cgen(model: Any, X: np.ndarray) -> Sources:
@@ -130,8 +144,9 @@ PEERS: dict[str, Callable[[Any, np.ndarray], Sources]] = {
 def measured(model: Any, X: np.ndarray, rows: np.ndarray, peer: str) -> tuple[int, int, int]:
     """Return flash, instructions, and the rows with another label than scikit-learn's."""
     expected = model.predict(rows)
-    if peer == "tinykernel":
-        converted = convert(model, X, max_change=1.0)
+    if peer.startswith("tinykernel"):
+        hard = {"votes": "hard"} if peer.endswith("votes") else {}
+        converted = convert(model, X, max_change=1.0, **hard)
         flash = report(converted, "cortex-m4").flash
         wrong = int(np.sum(converted.predict(rows) != expected))
         return flash, bench(converted, "cortex-m4", X=rows[:COUNTED]).instructions, wrong
@@ -156,10 +171,13 @@ def _lines(names: list[str], models: list[str]) -> Iterator[str]:
             print(f"{peer} is not installed, and left out", file=sys.stderr)
     for data in names:
         X, y = SETS[data](return_X_y=True)
-        X = X.astype(np.float32)
+        X = X.astype(np.uint8 if data == BYTES else np.float32)
         rows = rows_near(X)
         fitted = {name: MODELS[name].fit(X, y) for name in models}
-        for (name, model), peer in itertools.product(fitted.items(), peers):
+        hard = ["tinykernel, hard votes"] if data == BYTES else []
+        for (name, model), peer in itertools.product(fitted.items(), peers + hard):
+            if peer in hard and not name.startswith(("forest", "extra")):
+                continue
             line = f"| {data} | {name} | {peer} | "
             try:
                 flash, count, wrong = measured(model, X, rows, peer)

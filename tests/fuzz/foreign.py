@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn import ensemble, impute, linear_model, neural_network, preprocessing, svm, tree
 from sklearn.compose import make_column_transformer
 from sklearn.feature_selection import VarianceThreshold
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 import tinykernel
@@ -84,7 +85,12 @@ def _trees(rng: np.random.Generator, values: bool) -> Any:
             max_iter=4, max_leaf_nodes=8, categorical_features=_pick(rng, None, [0]), **weight
         ),
         lambda: ensemble.IsolationForest(**few, contamination=_pick(rng, "auto", 0.1)),
+        lambda: getattr(ensemble, f"Bagging{end}")(**few, max_features=_pick(rng, 0.5, 1.0)),
     ]
+    if not values:
+        stump = tree.DecisionTreeClassifier(max_depth=2, random_state=seed)
+        kinds.append(lambda: ensemble.AdaBoostClassifier(stump, **few))
+        kinds.append(lambda: OneVsRestClassifier(ensemble.RandomForestClassifier(**few)))
     if find_spec("lightgbm"):
         light = getattr(import_module("lightgbm"), f"LGBM{end}")
         kinds.append(lambda: light(**boosted, verbose=-1, n_jobs=1, **weight))
