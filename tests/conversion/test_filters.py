@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 import tinykernel
 from tests.refusals import refused
 from tests.torch_modules import conv, linear, module, normalized, pool, sequential
-from tinykernel.base.errors import FormatError
+from tinykernel.base.errors import ConvertError, FormatError
 from tinykernel.conversion.models import change_of, convert
 from tinykernel.conversion.networks.torch import of_torch
 
@@ -183,3 +183,47 @@ def test_same_pads_and_functions_of_onnx(way, tmp_path, require_tool):
     model = convert(tmp_path / "net.onnx", rows, task="values", max_change=1.0)
     expected = ReferenceEvaluator(str(tmp_path / "net.onnx")).run(None, {"x": rows})[0]
     assert np.abs(model.predict(rows) - expected).mean() < 0.02 * expected.std()
+
+
+def test_files_of_keras_have_channels_last(tmp_path, require_tool):
+    """A Transpose at the front, and one before Flatten; C and the reference agree."""
+    onnx = require_tool("onnx")
+    from onnx.reference import ReferenceEvaluator
+
+    node, rows = onnx.helper.make_node, IMAGES[:60].reshape(60, 9, 9, 1)[..., [0, 0]]
+    rows = rows * np.array([1, 0.5], np.float32)
+    arrays = {"k": drawn(4, 2, 5, 5), "w": drawn(100, 3)}
+    nodes = [
+        node("Transpose", ["x"], ["0"], perm=[0, 3, 1, 2]),
+        node("Conv", ["0", "k"], ["1"]),
+        node("Relu", ["1"], ["2"]),
+        node("Transpose", ["2"], ["3"], perm=[0, 2, 3, 1]),
+        node("Flatten", ["3"], ["4"]),
+        node("MatMul", ["4", "w"], ["y"]),
+    ]
+    tensors = [onnx.numpy_helper.from_array(a.astype(np.float32), k) for k, a in arrays.items()]
+    value = onnx.helper.make_tensor_value_info
+    ends = value("x", 1, ["n", 9, 9, 2]), value("y", 1, ["n", 3])
+    graph = onnx.helper.make_graph(nodes, "net", [ends[0]], [ends[1]], tensors)
+    file = tmp_path / "net.onnx"
+    onnx.save(onnx.helper.make_model(graph), file)
+    model = convert(file, rows, task="values", max_change=1.0)
+    expected = ReferenceEvaluator(str(file)).run(None, {"x": rows})[0]
+    assert np.abs(model.predict(rows) - expected).mean() < 0.02 * expected.std()
+    assert tinykernel.verify(model, rows[:9]).differences == 0
+
+
+def test_recurrent_networks_are_refused_with_what_to_train():
+    """One line names Conv1d."""
+    layers = [module("GRU"), FLATTEN, linear(drawn(3, 9))]
+    refused(ConvertError, convert, sequential(*layers), X, task="classes")
+
+
+@pytest.mark.parametrize("beside", ["net.onnx", "net.onnx.data"])
+def test_networks_far_too_large_are_refused_unread(beside, tmp_path, require_tool):
+    """One line, also where the weights lie beside."""
+    require_tool("onnx")
+    (tmp_path / "net.onnx").touch()
+    with (tmp_path / beside).open("wb") as stream:
+        stream.truncate(100 << 20)
+    refused(FormatError, convert, tmp_path / "net.onnx", X, task="classes", match="100 MB")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError, DataError, FormatError
 from tinykernel.conversion.checks import first_line, intact
-from tinykernel.conversion.networks.sequence import FloatNetwork, numbers_of
+from tinykernel.conversion.networks.sequence import RECURRENT, FloatNetwork, numbers_of
 from tinykernel.conversion.onnxlinear import KINDS as LINEAR
 from tinykernel.conversion.onnxlinear import LinearFile
 from tinykernel.conversion.onnxtrees import KINDS, TreeFile
@@ -105,6 +105,7 @@ class _Reading:
     end: str = ""  # the value of the end
     n_nodes: int = 0  # that it takes
     has_levels: bool = False  # whether this value is levels
+    is_last: bool = False  # whether rows have channels last, until a Transpose at the front
 
     @property
     def version(self) -> int:
@@ -133,6 +134,7 @@ class _Reading:
         (entry,) = (item for item in model.graph.input if item.name == self.entry)
         dtype = self.onnx.helper.tensor_dtype_to_np_dtype(entry.type.tensor_type.elem_type)
         run = evaluator(model).run
+        X = np.moveaxis(X, 1, -1) if self.is_last else X
         rows = [run(None, {self.entry: row[np.newaxis].astype(dtype)})[0] for row in X]
         return np.stack(rows).astype(np.float64), float(np.finfo(np.float32).eps)
 
@@ -159,6 +161,8 @@ def _network_of(onnx: Any, model: Any, path: Path) -> FloatNetwork | TreeFile | 
                 f"{path}: {node.op_type} measures levels as it runs; quantize with "
                 "onnxruntime.quantization.quantize_static, or convert the float file"
             )
+        if node.op_type in RECURRENT:
+            FloatNetwork(lambda _: None).add(f"node {node.name!r} ({node.op_type})", node.op_type)
     constant = {item.name for item in graph.initializer}
     entries = [item for item in graph.input if item.name not in constant]
     if len(entries) != 1:
@@ -169,7 +173,15 @@ def _network_of(onnx: Any, model: Any, path: Path) -> FloatNetwork | TreeFile | 
     if any(node.op_type in LINEAR for node in graph.node):
         return LinearFile(onnx, graph, entries[0].name, sizes[0] if len(sizes) == 1 else 0)
     reading = _Reading(onnx, model, entries[0].name)
-    return FloatNetwork(partial(_read, reading), sizes or None, reading.answers)
+    network = FloatNetwork(partial(_read, reading), sizes or None, reading.answers)
+    turns = [*range(len(sizes) + 1)]
+    front = [node for node in graph.node if entries[0].name in node.input]
+    if len(sizes) > 1 and [node.op_type for node in front] == ["Transpose"]:
+        perm = {item.name: list(item.ints) for item in front[0].attribute}.get("perm")
+        if perm == [0, turns[-1], *turns[1:-1]]:  # of Keras: channels come last
+            network = FloatNetwork(network.read, [sizes[-1], *sizes[:-1]], reading.answers)
+            network.is_last = reading.is_last = True
+    return network
 
 
 def _read(reading: _Reading, network: FloatNetwork) -> None:
@@ -240,8 +252,7 @@ def _read_node(reading: _Reading, network: FloatNetwork, node: Any, place: str) 
     if kind in _ON_LEVELS or kind in ("QuantizeLinear", "DequantizeLinear"):
         _read_levels(reading, network, node, options, place)
         return
-    if reading.has_levels and kind not in _OF_LEVELS:
-        raise ConvertError(f"convert: {place} reads levels, without DequantizeLinear before it")
+    _check_order(reading, network, kind, place)
     _check_options(kind, options, place)
     if kind in (*_MAPS, *_SUMS) and (constants or kind in _MAPS):
         arrays = [numbers_of(array, place) for array in constants]
@@ -258,6 +269,14 @@ def _read_node(reading: _Reading, network: FloatNetwork, node: Any, place: str) 
         return
     reading.last = node.output[0]
     reading.earlier.add(reading.last)
+
+
+def _check_order(reading: _Reading, network: FloatNetwork, kind: str, place: str) -> None:
+    """Refuse a node that takes levels for values, or channels last for channels first."""
+    if reading.has_levels and kind not in _OF_LEVELS:
+        raise ConvertError(f"convert: {place} reads levels, without DequantizeLinear before it")
+    if network.is_turned and kind not in ("Flatten", "Reshape", "Gemm", "MatMul"):
+        raise ConvertError(f"convert: {place} reads channels last; only Flatten can")
 
 
 def _levels(reading: _Reading, names: Any, place: str) -> tuple[float, int]:
@@ -395,6 +414,8 @@ def _add_other(
     if kind in ("Softmax", "LogSoftmax", "ArgMax"):
         usual = 0 if kind == "ArgMax" else 1 if reading.version < 13 else -1
         _check_axis(network, options.get("axis", usual), place)
+    if kind == "Transpose" and _turns(reading, network, node):
+        return
     if kind in ("Squeeze", "Unsqueeze") and _moves_signal(network, node):
         return
     is_flat = kind in ("Flatten", "Squeeze", "Reshape")
@@ -407,6 +428,15 @@ def _axes(node: _Node) -> list[int] | None:
     """Return the axes of a node, of its constant or its option."""
     axes = node.options.get("axes", node.constants[0].ravel().tolist() if node.constants else None)
     return None if axes is None else [int(axis) for axis in axes]
+
+
+def _turns(reading: _Reading, network: FloatNetwork, node: _Node) -> bool:
+    """Whether a Transpose puts channels first at the front, or last before a Flatten."""
+    perm, axes = list(node.options.get("perm", ())), [*range(network.rank)]
+    if perm == [0, axes[-1], *axes[1:-1]] and reading.is_last and not network.layers:
+        return reading.last == reading.entry
+    network.is_turned = perm == [0, *axes[2:], 1] and network.rank > 2 and not network.is_turned
+    return network.is_turned
 
 
 def _moves_signal(network: FloatNetwork, node: _Node) -> bool:

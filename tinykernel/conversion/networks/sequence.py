@@ -14,6 +14,7 @@ from tinykernel.conversion.columns import lacking_rows
 from tinykernel.conversion.networks.windows import CURVES, Quantum, Shape, Step, Window, with_means
 
 _NOTHING = ("Identity", "Dropout", "Dropout1d", "Dropout2d", "Cast")
+RECURRENT = ("GRU", "LSTM", "RNN")
 ENDS = ("Softmax", "LogSoftmax", "Sigmoid", "ArgMax")
 _AT_ONCE = 1 << 20  # values
 _ASKED = 4  # rows that the library computes as well
@@ -33,7 +34,7 @@ class FloatNetwork:
         sizes: Sequence[int] | None = None,
         answers: Callable[[NDArray[Any]], tuple[NDArray[Any], float] | None] | None = None,
     ) -> None:
-        self._read, self._sizes, self._answers = read, sizes, answers
+        self.read, self._sizes, self._answers = read, sizes, answers
         self.layers: list[Step] = []
         self.shape: Shape  # of a row
         self._now: Shape  # after the layers so far
@@ -41,6 +42,7 @@ class FloatNetwork:
         self.rank: int  # of these values and the rows
         self.end = ""
         self.is_last = False  # whether the library has channels last
+        self.is_turned = False  # whether these values have
         self.quantum: Quantum | None = None  # of rows, in a quantized file
         self.labels: NDArray[Any] | None = None
 
@@ -64,7 +66,7 @@ class FloatNetwork:
             self.shape = self._now = rows, columns, self.sizes[0]
             self.n_features_in_ = prod(self.sizes)
             self.rank = len(self.sizes) + 1
-            self._read(self)
+            self.read(self)
             last = self.layers[-1] if self.layers else None
             if last is None or last.bends or last.pools or last.curve:
                 raise ConvertError("convert: the network ends without weights after its last ReLU")
@@ -172,6 +174,11 @@ class FloatNetwork:
                 self.shape = self._now = 1, 1, self.n_features_in_
         elif name == "Relu":
             self.add_clip(place)
+        elif name in RECURRENT:
+            raise ConvertError(
+                f"convert: {place} remembers what came before, which no stage does; train Conv1d, "
+                "BatchNorm1d, ReLU and a mean over time in its place, of windows of samples"
+            )
         elif name not in _NOTHING:
             raise ConvertError(f"convert: {place} is not supported")
 
@@ -277,6 +284,8 @@ class FloatNetwork:
             raise ConvertError(f"convert: {place} takes values of another shape")
         self._is_flat = False
         kernel = weights.reshape(-1, channels, rows, columns).transpose(0, 2, 3, 1)
+        if self.is_turned:  # in the order of channels last
+            kernel, self.is_turned = weights.reshape(-1, rows, columns, channels), False
         self.add_window(place, Window(kernel, np.zeros(len(kernel)) + np.ravel(bias)), scales)
 
     def add_line(self, place: str, gain: ArrayLike, bias: ArrayLike) -> None:
