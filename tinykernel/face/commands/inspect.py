@@ -10,14 +10,22 @@ import typer
 from tinykernel.base.errors import TinykernelError
 from tinykernel.base.files import write_bytes_atomically
 from tinykernel.base.text import listed, percent, size
-from tinykernel.compile.targets import BOARDS, TARGETS, Target, boards_of
+from tinykernel.compile.targets import BOARDS, TARGETS, Target, boards_of, find_target
 from tinykernel.data.paths import find_data
 from tinykernel.face import arguments as args
 from tinykernel.face.arguments import JSON, MODEL, argument, check_output_file, option
 from tinykernel.face.gathering import known
 from tinykernel.face.output import print_json, print_pairs, print_table, showing_progress
 from tinykernel.face.rows import open_model
-from tinykernel.face.settings import METHODS, PARTS, SETTINGS, TASKS, Setting, complete_settings
+from tinykernel.face.settings import (
+    METHODS,
+    PARTS,
+    SETTINGS,
+    TASKS,
+    Setting,
+    complete_settings,
+    complete_targets,
+)
 
 if TYPE_CHECKING:
     from tinykernel.model.integer import IntegerModel
@@ -143,6 +151,12 @@ def convert_command(
     output: Path = args.option("--output -o FILE", "model file to write: .tkm", ...),
     data: str | None = args.option("DATA", "rows as the model learned"),
     budget: Any = args.BUDGET,
+    target: str = args.option(
+        "--target -t TARGET",
+        "processor that the budget is for",
+        value="cortex-m4",
+        autocompletion=complete_targets,
+    ),
     max_change: float = args.number_option(
         "SHARE", "largest share of rows with another label", 0.0, value=0.005
     ),
@@ -165,7 +179,8 @@ def convert_command(
         file = None if data is None else find_data(data)
         rows = None if file is None else load_inputs(file, names, coding, with_axes=with_axes)
         task = foreign.usual_task(rows) if hasattr(foreign, "usual_task") else None
-        converted = convert(foreign, rows, max_change=max_change, budget=budget, task=task)
+        limits = {"max_change": max_change, "budget": budget, "target": find_target(target).name}
+        converted = convert(foreign, rows, task=task, **limits)
     save(converted, output, {"converted": model.name})
     changed = "" if rows is None else f"; {change_of(foreign, converted, rows)}"
     typer.echo(f"{output}: {converted!r}{changed}{'; scores of classes' if task else ''}")
