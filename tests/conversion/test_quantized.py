@@ -135,6 +135,8 @@ def test_files_of_onnxruntime_are_converted(network, form, tmp_path):
         assert change.largest <= 4
         assert 0 < change.clipped < 0.9
     assert tinykernel.verify(model, rows[:9]).differences == 0
+    whole = convert(file, rows[:300].astype(np.uint8), task="classes", max_change=1.0)
+    assert np.array_equal(whole.predict(rows.astype(np.uint8)), found)
 
 
 def _broken(model, how):

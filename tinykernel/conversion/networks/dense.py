@@ -163,9 +163,10 @@ def quantized_network(
     steps: list[Step], shape: Shape, columns: Any, classes: Any, quantum: Quantum
 ) -> IntegerModel:
     """Return the model of a quantized file: its levels, and its weights as they are."""
-    grid = Grid.table(columns.raw_dtype, columns.n_inputs)
+    # Floats, as the file takes them: whole numbers fall on no levels of its scale.
+    grid = Grid.table("float32", columns.n_inputs)
     if shape[1] > 1:
-        grid = Grid.raw(columns.raw_dtype, *shape)
+        grid = Grid.raw("float32", *shape)
     *before, last = with_means(steps)
     first, low, worth = levels_of_file(quantum, grid)
     levels = np.asarray(first.run(columns.rows.astype(grid.dtype), grid), dtype=np.uint8)

@@ -112,24 +112,10 @@ def _add(layers: _Layers, step: Step, most: int) -> None:
 
 
 def levels_of_file(quantum: Quantum, grid: Grid) -> tuple[Levels, float, float]:
-    """Return the levels of a file, the value of level 0, and what a level is worth.
-
-    Whole numbers are rounded down to a level: the value is that in the middle.
-    """
+    """Return the levels of a file, the value of level 0, and what a level is worth."""
     worth, low, ones = quantum.scale, -quantum.zero * quantum.scale, np.ones(grid.channels)
-    if grid.dtype == "float32":
-        offset = (low - 0.5 * worth) * ones
-        parts = offset.astype(np.float32), (ones / worth).astype(np.float32)
-        scale = Scale(grid.dtype, 8, *parts)
-    else:
-        first = int(np.floor(low))
-        span = int(np.ceil(256 * worth))
-        shift = max(0, span.bit_length() - 16)
-        factor = int(2.0 ** (16 + shift) / worth)
-        span = min(span, (256 << 16 + shift) // max(1, factor) - 1)
-        rest = (np.full(grid.channels, part) for part in (factor, span, shift))
-        scale = Scale(grid.dtype, 8, np.full(grid.channels, first), *rest)
-        low = first + 0.5 * (worth - 1)
+    offset = (low - 0.5 * worth) * ones
+    scale = Scale(grid.dtype, 8, offset.astype(np.float32), (ones / worth).astype(np.float32))
     return Levels(scale, 0, 1, np.eye(grid.channels, dtype=np.int8)), low, worth
 
 

@@ -136,6 +136,6 @@ CODE = Code(
     {"tk_filters.h": "local"},
     pack,
     properties=_properties,
-    flash=250,
+    flash=120,
     prices={"filters, products": 6.0, "filters, units": 60.0, "filters, runs": 20.0},
 )
