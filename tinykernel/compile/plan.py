@@ -22,7 +22,7 @@ from tinykernel.pieces.tables import WORD, Definition, Parts, Struct, Table, int
 
 #: Version of the macros and tables, TK_RUNTIME_FORMAT of the runtime: a model does not compile with
 #: a runtime of another one.
-FORMAT = 8
+FORMAT = 9
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@
 
 #include "tk_config.h"
 
-#define TK_RUNTIME_FORMAT 8
+#define TK_RUNTIME_FORMAT 9
 
 #if !defined(TK_FORMAT)
 #error "this model was generated for an older runtime: export it again"
