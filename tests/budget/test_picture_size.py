@@ -21,7 +21,7 @@ def trained(monkeypatch):
 
     They return the sides that were trained.
     """
-    monkeypatch.setattr(picture_size, "_resized", lambda image, side: image[:side, :side])
+    monkeypatch.setattr(picture_size, "_resize", lambda image, side: image[:side, :side])
     sides: list[int] = []
     known = SimpleNamespace(sides=sides, least=24, fits=48)
 

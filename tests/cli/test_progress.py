@@ -21,7 +21,7 @@ def test_compiling_is_shown():
 def test_training_is_called_so_as_soon_as_all_is_compiled(monkeypatch) -> None:
     """Epochs of minutes are not shown as compiling, which ended before them."""
     seen: list[Progress] = []
-    monkeypatch.setattr(bars, "_shown", lambda quiet: nullcontext(seen.append))
+    monkeypatch.setattr(bars, "_show", lambda quiet: nullcontext(seen.append))
     with bars.showing_progress(quiet=False):
         report("training", 1, 9)
         report_anywhere(STAGE, 0)

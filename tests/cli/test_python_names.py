@@ -17,7 +17,7 @@ from tinykernel.papers.classifier import PaperClassifier
 _FILES = {
     *("data", "model", "output", "label", "missing", "input_type", "test", "seed", "groups"),
     *("as_json", "quiet", "html", "check", "port", "rows", "assignments"),
-    *("background", "config", "save_config", "markdown"),
+    *("background", "config", "save_config", "markdown", "also", "noise"),
 }
 # Names that mean something else in one of the two.
 _OTHERWISE = {

@@ -232,7 +232,7 @@ def test_one_tree_that_is_not_behind_many_is_named(wrong, is_named):
     machine = TreesKind().fit(spec, problem, Pace()).machine
     said = single_tree(spec, problem, Pace(), machine, 1.0)
     assert (
-        "tables of 215 in place of 2564 bytes: one tree an output chosen over" in said
+        "tables of 201 in place of 2564 bytes: one tree an output chosen over" in said
     ) == is_named
     assert bool(said) == is_named
 

@@ -191,9 +191,10 @@ _OWN = (
     _train(
         "noise",
         "DIR|off",
-        "Words in clips: folder of sounds that are mixed in, beside noise of all colours, blows "
-        "and babble of the background. off: mix in none, and leave the loudness as it is.",
-        "noise of its own making",
+        "Noise in words: a folder. Its sounds are mixed into clips of words, beside noise of all "
+        "colours, blows and babble of the background, which are made. off: mix in none, and leave "
+        "the loudness as it is.",
+        "its own",
         read=str,
         tasks=(CLASSES,),
     ),
@@ -208,7 +209,7 @@ _OWN = (
     _data(
         "also",
         "DIR",
-        "Recordings to train on, too, such as those of calibrate --save-worst. A folder is the "
+        "More recordings to train on. Such are those of calibrate --save-worst. A folder is the "
         "label of sounds, and a column called label that of others.",
         tasks=(CLASSES,),
     ),
@@ -245,8 +246,8 @@ _OWN = (
     _train(
         "max_time",
         "TIME",
-        "Time limit by the clock, as 5m: search and epochs are laid out to end in time, by "
-        "the speed of this computer; tune starts no training that would probably end later. none: "
+        "Time limit, such as 5m. Search and epochs are laid out to end in time by the clock, and "
+        "so by the speed of this computer; tune starts no training that would probably end later. none: "
         "search and train as long as it helps. By default train counts work, so that the model is "
         "the same on every computer, and tune has no limit.",
         "no clock",

@@ -41,9 +41,10 @@ def data_command(
     quiet: bool = args.QUIET,
     **_: Any,
 ) -> None:
-    """Show how train understands DATA: channels, rate, classes, windows, split, what is left out.
+    """Show how train understands DATA, before any training.
 
-    Takes the settings of train that say how DATA are read. What train would refuse is a caution.
+    That is channels, rate, classes, windows, split, and what is left out. Takes the settings of
+    train that say how DATA are read. What train would refuse is a caution.
     """
     from tinykernel.data.recordings import RecordingSource
     from tinykernel.face.dataset import source_of

@@ -64,7 +64,7 @@ class ConvolutionsOptions:
     augment: Mapping[str, float] | None = option(
         None,
         Check(checks.augmentation, "0 to 10"),
-        "Augmentation of windows or images, such as %s. Images: "
+        "Augmentation, such as %s. Images: "
         '"shift" in pixels; "affine" for small rotations, scalings, shifts and shears of strength '
         '0 to 1; "flip" as the share of mirrored images. Signals: "shift" in samples; "scale" and '
         '"noise" as relative deviations; "rotate" in radians, of every three channels about a '

@@ -11,7 +11,7 @@ def weights_of(words, bits, units):
     """Return the weights of each unit; four units share a block of words."""
     blocks, words = units // 4 * 4, np.reshape(words, (units, -1))
     whole = words[:blocks].reshape(-1, words.shape[1], 4).transpose(0, 2, 1)
-    words = np.concatenate([whole.reshape(blocks, -1), words[blocks:]])
+    words = np.concatenate([whole.reshape(blocks, words.shape[1]), words[blocks:]])
     value = np.arange(32 // bits)
     # Of four values, two belong to each half, the first two to the upper one.
     places = 16 * (value % 4 < 2) + bits * (value // 4 * 2 + value % 2)

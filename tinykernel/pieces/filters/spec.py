@@ -96,13 +96,15 @@ class Filters(Stage):
     def check(self) -> None:
         if len(self.forms) > _MOST_LAYERS:
             raise self.refuse(f"{len(self.forms)} layers, allowed are 1..{_MOST_LAYERS}")
-        curves = 0 if self.curves is None else len(self.curves)
+        curves = max(form.curve for form in self.layers)
+        if curves != (0 if self.curves is None else len(self.curves)):
+            raise self.refuse(f"the last of its curves is {curves}, which is not their number")
         for number, form in enumerate(self.layers):
             sides = form[form._fields.index("channels") : form._fields.index("above")]
             if min(*sides, form.tall, form.broad) < 1 or form.channels % form.groups:
                 raise self.refuse(f"layer {number} has sides or strides of 0, or parts of groups")
             levels = max(form.border, form.least, form.most)
-            wrong = form.least > form.most or form.averages > 1 or form.curve > curves
+            wrong = form.least > form.most or form.averages > 1
             if wrong or levels > 255 or max(form.reads, form.adds - 1) > number:
                 raise self.refuse(f"layer {number} reads, bends or averages nothing that there is")
         self._check_sizes()
