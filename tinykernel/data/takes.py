@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
 
 from tinykernel.data.cutting import Windows
 from tinykernel.data.labels import Span
@@ -26,6 +25,8 @@ _MOST = 8000  # recordings, for whose distances there is memory
 
 def takes_of(sounds: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     """Return the number of the group of each recording (samples, channels), from 0."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+
     if len(sounds) < 2 or len(sounds) > _MOST:
         return np.arange(len(sounds))
     features = np.round([_features(sound[:, 0].astype(np.float64)) for sound in sounds], 2)

@@ -247,9 +247,9 @@ _OWN = (
         "max_time",
         "TIME",
         "Time limit, such as 5m. Search and epochs are laid out to end in time by the clock, and "
-        "so by the speed of this computer; tune starts no training that would probably end later. none: "
-        "search and train as long as it helps. By default train counts work, so that the model is "
-        "the same on every computer, and tune has no limit.",
+        "so by the speed of this computer; tune starts no training that would probably end "
+        "later. none: search and train as long as it helps. By default train counts work, so that "
+        "the model is the same on every computer, and tune has no limit.",
         "no clock",
         read=seconds,
         tasks=_SUPERVISED,

@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
 
 from tinykernel.base.errors import TinykernelError
@@ -185,6 +184,8 @@ def _of_recordings(source: RecordingSource, share: float, seed: int) -> _Shown:
 
 def _add_classes(shown: _Shown, tracks: list[Recording]) -> None:
     """Count recordings and seconds of each class, and take the first stretch as its strip."""
+    import numpy as np
+
     for track in tracks:
         y, seen = track.y, set[str]()
         ends = [len(track.X)]
@@ -204,6 +205,8 @@ def _add_classes(shown: _Shown, tracks: list[Recording]) -> None:
 
 def _jitter(tracks: list[Recording]) -> str:
     """Say how far the steps of time lie apart, but for gaps."""
+    import numpy as np
+
     steps = list[Any]()
     for track in tracks:
         if track.times is not None:
