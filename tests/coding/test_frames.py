@@ -151,7 +151,7 @@ def test_gaps_of_lists_and_objects_are_those_of_an_array():
         [StandardScaler()],
     ],
 )
-def test_gaps_that_a_pipeline_takes_are_not_those_of_the_firmware(steps):
+def test_gaps_that_a_pipeline_takes_are_not_those_of_the_firmware(steps, require_tool):
     """They went to the firmware as NaN: 90 % of the rows right, of which the Pipeline had 97."""
     X = np.random.default_rng(0).normal(size=(40, 3))
     y = (X[:, 0] > 0).astype(int)
@@ -160,6 +160,8 @@ def test_gaps_that_a_pipeline_takes_are_not_those_of_the_firmware(steps):
     assert verify(filled, X, y).differences == 0
     for use, rows in ((verify, gap), (evaluate, gap), (evaluate, gap.tolist())):
         refused(DataError, use, filled, rows, y)
+    frame = require_tool("pandas").DataFrame(gap, columns=["a", "b", "c"])
+    refused(DataError, verify, filled.fit(frame, y), frame, y)
 
 
 def test_a_coding_is_that_of_the_training_rows(require_tool):

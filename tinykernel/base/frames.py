@@ -156,7 +156,7 @@ def _with_gaps(X: Any) -> NDArray[np.floating] | None:
 def in_numbers(model: Any, X: Any) -> Any:
     """Return rows by the numbers of the training, which a fitted estimator remembers."""
     X = with_names(X)
-    if hasattr(model, "steps") and _with_gaps(X) is not None:
+    if hasattr(model, "steps") and _with_gaps(np.asarray(X) if is_frame(X) else X) is not None:
         raise DataError(
             "X: a value is missing, which the Pipeline takes and its firmware does not; fill it, "
             "or leave out the steps before: a Classifier or Regressor takes NaN itself"
