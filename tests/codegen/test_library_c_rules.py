@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.codegen.test_library import MODELS, write_library
+from tests.codegen.test_library import MODELS
+from tests.convolutions import dense_model
 from tests.processes import captured
 from tests.random_fronts import local_model, random_signal_stage
+from tests.random_models import random_model, tree_model
+from tests.separable import separable_model
 from tests.sessions import ROOT
 from tinykernel.compile.projects import export
 
@@ -45,13 +48,13 @@ def test_misra_deviations_are_explained(tmp_path: Path, require_tool: Callable[[
     text = (ROOT / "docs" / "c-rules.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([\d., ]+) \|", text, re.MULTILINE)
     explained = {rule for row in rows for rule in row.split(", ")}
-    model = local_model(random_signal_stage(1), 1)
-    export(model, None, tmp_path / "motion", name="motion", format="library")
+    models = {name: random_model(1, **MODELS[name]) for name in ("gesture", "tap")}
+    models |= {"motion": local_model(random_signal_stage(1), 1), "trees": tree_model(1)}
+    models |= {"separable": separable_model(1), "dense": dense_model(1, (5, 4), 4, n=6)}
     found: set[str] = set()
-    for name, core in (("gesture", "plain"), ("tap", "cortex-m4"), ("motion", "plain")):
-        folder = tmp_path / name
-        if name in MODELS:
-            write_library(folder, name)
-        found |= reported(folder / "src" / f"{name}.c", *CORES[core])
+    for name, model in models.items():
+        export(model, None, tmp_path / name, name=name, format="library")
+        core = CORES["cortex-m4" if name in ("tap", "dense") else "plain"]
+        found |= reported(tmp_path / name / "src" / f"{name}.c", *core)
     assert found
     assert found - explained == set()
