@@ -108,16 +108,22 @@ def page(rows: list[Row], kept: dict[str, Any], peers: list[Peer]) -> str:
 
 
 def _lead(rows: list[Row], peers: list[Peer]) -> str:
-    """Say by how much rows are ahead of the best peer in the same bytes."""
-    leads = []
+    """Say how far rows are ahead of the best peer in the same bytes, and on what data."""
+    leads, names, places = [], set(), set()
     for row in rows:
         same = [p for p in peers if (p.data, p.kilobytes) == (row.data, row.kilobytes) and p.what]
         if same and row.model:
-            leads.append(row.accuracy - max(peer.accuracy for peer in same))
+            best = max(same, key=lambda peer: peer.accuracy)
+            leads.append(row.accuracy - best.accuracy)
+            names.add(best.name)
+            places.add(row.data)
     if not leads:
         return ""
-    ends = f"{min(leads):.1f} to {max(leads):.1f}"
-    return f"; where peers were trained, it is {ends} points ahead of the best of them"
+    where, who = " and ".join(sorted(places)), " or ".join(sorted(names))
+    return (
+        f". Peers were trained on {where} alone, in {len(leads)} rows: "
+        f"the best, {who}, is {min(leads):.1f} to {max(leads):.1f} points behind"
+    )
 
 
 def plot(rows: list[Row], kept: dict[str, Any], peers: list[Peer], path: Path) -> None:

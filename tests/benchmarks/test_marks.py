@@ -1,6 +1,10 @@
 """The marks of tables: what fell by more than its noise is told apart from what did not."""
 
+import json
+
 import pytest
+
+from tests.sessions import ROOT
 
 
 def rows_of(*scores: float) -> dict[str, dict[str, float]]:
@@ -24,3 +28,13 @@ def test_rows_without_their_file_are_named(import_benchmark, capsys, tmp_path):
     assert "usps" not in marks.measurable(tmp_path)
     assert "classes10" in marks.measurable(tmp_path)
     assert "usps" in capsys.readouterr().err
+
+
+def test_the_page_of_accuracy_is_that_of_its_numbers(import_benchmark):
+    """It said 'ahead where peers were trained', and not that these are two data sets."""
+    page, results = import_benchmark("_accuracy_page"), ROOT / "docs" / "results"
+    numbers = json.loads((results / "numbers" / "accuracy.json").read_text(encoding="utf-8"))
+    rows = [page.Row(**row) for row in numbers["rows"]]
+    peers = [page.Peer(**peer) for peer in numbers["peers"]]
+    written = (results / "accuracy.md").read_text(encoding="utf-8")
+    assert page.page(rows, numbers, peers) == written
