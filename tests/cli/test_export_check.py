@@ -38,6 +38,7 @@ def test_manifest_says_where_an_export_comes_from(work, project):
     assert training["training_rows"].keys() == {"rows", "sha256"}
     assert set(training["accuracy"]) == {"train_accuracy", "test_accuracy"}
     assert training["split"]
+    assert "sizes" not in training  # estimates of the training; `report` links and measures
 
 
 def test_two_trainings_looked_alike_to_a_package_manager(work, project, tmp_path):

@@ -48,7 +48,7 @@ OPTIONS = ("target", "format", "version", "board", "framework", "platform", "ci"
 #: Entries of a model file that the manifest repeats.
 _TRAINING = (
     *("data", "label", "groups", "split", "test_size", "seed", "task", "method"),
-    *("target", "budget", "limits", "accuracy", "sizes"),
+    *("target", "budget", "limits", "accuracy"),
 )
 _VECTORS, _VECTOR_BYTES = 8, 16384
 # Range of sampling rates of microphones on boards, in Hz.
