@@ -248,6 +248,32 @@ def test_a_core_computes_what_python_does(name: str, require_platforms: Any) -> 
         (make_pipeline(PCA(3), MinMaxScaler(clip=True), svm.LinearSVC()), WINE, "no sums of"),
         (CalibratedClassifierCV(FOREST, cv=2), CANCER, "ensemble=False"),
         (CalibratedClassifierCV(FOREST, cv=2), WINE, "3 classes"),
+        (
+            FixedThresholdClassifier(svm.SVC(kernel="linear", probability=True), threshold=0.3),
+            CANCER,
+            "no logistic",
+        ),
+        (
+            FixedThresholdClassifier(
+                ensemble.GradientBoostingClassifier(loss="exponential", **FEW), threshold=0.3
+            ),
+            CANCER,
+            "response_method='decision_function'",
+        ),
+        (
+            lambda: FixedThresholdClassifier(
+                of("xgboost", "XGBClassifier", objective="binary:logitraw")(), threshold=0.3
+            ),
+            CANCER,
+            "no logistic",
+        ),
+        (
+            lambda: FixedThresholdClassifier(
+                of("lightgbm", "LGBMClassifier", sigmoid=2.0)(), threshold=0.3
+            ),
+            CANCER,
+            "no logistic",
+        ),
         (ensemble.VotingClassifier([("a", FOREST)]), WINE, "voting='soft'"),
         (ensemble.VotingClassifier([("a", scaled(TREE))]), WINE, "before the Voting"),
         (ensemble.BaggingClassifier(linear_model.LogisticRegression(), 2), WINE, "are trees"),
@@ -277,6 +303,25 @@ def test_a_threshold_is_of_either_class_and_answer(method: str, positive: Any) -
     rows = rows_near(X)
     assert np.array_equal(convert(fit, X).predict(rows), fit.predict(rows))
     assert np.any(fit.predict(rows) != fit.estimator_.predict(rows))
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_a_threshold_of_votes_is_one_of_their_decisions(method: str) -> None:
+    """Decisions of AdaBoost between two classes go from -1 to 1 twice, also where it calibrates."""
+    boosted = ensemble.AdaBoostClassifier(n_estimators=9, random_state=0)
+    model = FixedThresholdClassifier(boosted, threshold=0.55, response_method=method)
+    for each in (model, CalibratedClassifierCV(boosted, method="isotonic", ensemble=False)):
+        fit, X = fitted(each, CANCER)
+        rows = rows_near(X)
+        assert np.array_equal(convert(fit).predict(rows), fit.predict(rows))
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_a_threshold_around_a_booster_takes_rows(library: str) -> None:
+    """Rows that are compared go to the threshold, not to the reader of boosters."""
+    name = {"lightgbm": "LGBMClassifier", "xgboost": "XGBClassifier"}[library]
+    fit, X = fitted(FixedThresholdClassifier(of(library, name)(), threshold=0.2), CANCER)
+    assert np.array_equal(convert(fit, X).predict(X), fit.predict(X))
 
 
 def test_the_page_lists_what_is_tested(checkout: Any) -> None:

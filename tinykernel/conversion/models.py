@@ -156,6 +156,8 @@ def convert(
     """
     model = _opened(model, task, X)
     steps, last, limit = _taken_apart(model)
+    if limit is not None:
+        limit.check(last)
     if getattr(last, "_preprocessor", None) is not None:  # of histograms with categories
         steps.append(("categories", last._preprocessor))
     module = _reader_of(last)
@@ -339,10 +341,11 @@ def _answers(model: Any, X: ArrayLike, converted: IntegerModel) -> NDArray[Any]:
     names = getattr(model, "feature_names_in_", None)
     if names is not None and hasattr(model, "named_steps") and not hasattr(X, "columns"):
         X = import_module("pandas").DataFrame(np.asarray(X), columns=names)
-    module, is_step = _reader_of(_taken_apart(model)[1]), hasattr(model, "named_steps")
+    last = _taken_apart(model)[1]
+    module = _reader_of(last)
     rows = _rows(model, X, converted.coding)
     try:
-        if hasattr(module, "answers_of") and not is_step:
+        if hasattr(module, "answers_of") and model is last:
             answers = module.answers_of(model, X, rows)
         else:
             answers = np.asarray(model.predict(X))

@@ -11,6 +11,8 @@ from tinykernel.conversion.ensemble import Ensemble
 from tinykernel.model.integer import IntegerModel
 
 _BISECTIONS = 1100  # until two float64 are neighbours
+#: Objectives of boosters, whose probabilities are logistic functions of sums.
+_LOGISTIC = (None, "binary", "binary:logistic", "cross_entropy", "reg:logistic", "xentropy")
 _BOTH = {"predict_proba": "probability", "decision_function": "decision"}
 
 
@@ -21,6 +23,19 @@ class Limit:
     value: float
     of: str  # "probability" or "decision"
     ties_up: bool = False  # whether the value itself is above
+
+    def check(self, model: Any) -> None:
+        """Refuse a probability that is another function of the sum of a model."""
+        inner = model.estimators_[0] if type(model).__name__ == "OneVsRestClassifier" else model
+        is_other = type(inner).__name__ in ("SVC", "NuSVC")  # whose probabilities are learned
+        is_other |= getattr(inner, "loss", "") in ("exponential", "modified_huber")
+        is_other |= getattr(inner, "objective", None) not in _LOGISTIC
+        is_other |= inner.get_params().get("sigmoid", 1) != 1
+        if is_other and self.of == "probability":
+            raise ConvertError(
+                f"convert: the probability of this {type(inner).__name__} is no logistic function "
+                "of its sum; set response_method='decision_function', or train by the log loss"
+            )
 
     def of_sum(self, size: float = 0.0) -> float:
         """Return the sum at the limit; shares of leaves are of `size` trees, or it is 0."""

@@ -107,9 +107,8 @@ def _of_shares(model: Any, parts: Sequence[Ensemble]) -> Ensemble:
         trees = [_voting(tree, np.array(at, dtype=int), n, is_hard, factor) for tree in part.trees]
         scaled.append(replace(part, trees=trees, base=np.zeros(trees[0].value.shape[1])))
     size = float(sum(part.size for part in parts)) if is_even else 1.0
-    if kind == "AdaBoostClassifier":  # decisions add up to 1
-        whole = _joined(parts, scaled, classes)
-        return replace(whole.times(1 / size), size=0.0) if is_even else replace(whole, size=0.0)
+    if kind == "AdaBoostClassifier":  # decisions add up to 1, those between two classes to 2
+        return replace(_joined(parts, scaled, classes).times((1 + (n == 2)) / size), size=0.0)
     return replace(_joined(parts, scaled, classes), size=size)
 
 
