@@ -24,7 +24,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.random_projection import GaussianRandomProjection
-from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 import tinykernel
 from tests.refusals import refused
@@ -275,6 +275,24 @@ def test_a_core_computes_what_python_does(name: str, require_platforms: Any) -> 
             "no logistic",
         ),
         (ensemble.VotingClassifier([("a", FOREST)]), WINE, "voting='soft'"),
+        (
+            ensemble.VotingClassifier(
+                [("a", TREE), ("b", TREE), ("c", TREE)], weights=[0.3, 0.1, 0.2]
+            ),
+            WINE,
+            "whole numbers",
+        ),
+        (
+            OneVsRestClassifier(TREE),
+            (CANCER[0], np.column_stack([CANCER[1], CANCER[0][:, 0] > 14])),
+            "several labels",
+        ),
+        (ensemble.BaggingRegressor(linear_model.PoissonRegressor(), 2), COUNTS, "with a link"),
+        (
+            of("xgboost", "XGBRegressor", booster="gblinear", objective="count:poisson"),
+            COUNTS,
+            "no sums of inputs",
+        ),
         (ensemble.VotingClassifier([("a", scaled(TREE))]), WINE, "before the Voting"),
         (ensemble.BaggingClassifier(linear_model.LogisticRegression(), 2), WINE, "are trees"),
         (ensemble.BaggingClassifier(KNeighborsClassifier(), 2), WINE, "teacher="),
@@ -322,6 +340,43 @@ def test_a_threshold_around_a_booster_takes_rows(library: str) -> None:
     name = {"lightgbm": "LGBMClassifier", "xgboost": "XGBClassifier"}[library]
     fit, X = fitted(FixedThresholdClassifier(of(library, name)(), threshold=0.2), CANCER)
     assert np.array_equal(convert(fit, X).predict(X), fit.predict(X))
+
+
+def test_votes_tie_as_before() -> None:
+    """Three votes are as many as one and two; the first class is that of the library."""
+    labels = np.random.default_rng(0).integers(0, 2, len(CANCER[0]))
+    members = [(str(i), ExtraTreeClassifier(max_depth=7, random_state=i)) for i in range(3)]
+    vote = ensemble.VotingClassifier(members, weights=[3, 1, 2])
+    fit, X = fitted(vote, (CANCER[0], labels))
+    converted = convert(fit)
+    assert np.array_equal(converted.predict(X), fit.predict(X))
+    assert np.any(converted.scores(X) == 0)
+    assert converted.decision_scale == 1
+
+
+@pytest.mark.parametrize(
+    "member", [DecisionTreeRegressor(max_depth=3, random_state=0), linear_model.LinearRegression()]
+)
+def test_one_versus_rest_compares_values_with_one_half(member: Any) -> None:
+    """Of two classes, the value of a regressor is that of the second one if it is above 0.5."""
+    fit, X = fitted(OneVsRestClassifier(member), CANCER)
+    assert change_of(fit, convert(fit, X), X).share <= 0.005
+
+
+def test_columns_that_a_member_has_twice_add_up() -> None:
+    """Bagging may draw a column several times."""
+    bag = ensemble.BaggingRegressor(linear_model.Ridge(), 3, bootstrap_features=True)
+    fit, X = fitted(bag.set_params(random_state=0), VALUES)
+    assert max(np.bincount(fit.estimators_features_[0])) > 1
+    assert change_of(fit, convert(fit, X), X).share <= 0.005
+
+
+def test_raw_sums_of_gblinear_are_compared_with_one_half() -> None:
+    """The objective logitraw has no link; XGBoost compares its sums with 0.5 even so."""
+    fit, X = fitted(
+        of("xgboost", "XGBClassifier", booster="gblinear", objective="binary:logitraw"), CANCER
+    )
+    assert change_of(fit, convert(fit, X), X).share <= 0.005
 
 
 def test_the_page_lists_what_is_tested(checkout: Any) -> None:

@@ -29,8 +29,7 @@ _SUM = 65000  # of weights and signs, so that a dot product with 16-bit inputs f
 def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
     """Convert a fitted linear model, with weights of 2, 4 or 8 bits."""
     weights, bias = _weights(model)
-    link = getattr(getattr(model, "_base_loss", None), "link", None)
-    curve = "power" if type(link).__name__ == "LogLink" else ""
+    curve = "power" if _has_log(model) else ""
     factor = PER_LOG if curve else 1.0
     classes = getattr(model, "classes_", None)
     return curved(
@@ -110,6 +109,12 @@ def _fitted(
     return _Fit(scale, rounded, unit, offset)
 
 
+def _has_log(model: Any) -> bool:
+    """Say whether the values of a model are exp of its sums."""
+    link = getattr(getattr(model, "_base_loss", None), "link", None)
+    return type(link).__name__ == "LogLink"
+
+
 def _weights(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the weights, shape (n_outputs, n_columns), and the offsets of the outputs."""
     if type(model).__name__ == "GaussianNB":
@@ -142,8 +147,14 @@ def _of_margins(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     n = model.n_features_in_
     rows = np.vstack([np.zeros(n), np.eye(n)]).astype(np.float32)
     margins = np.asarray(model.predict(rows, output_margin=True), dtype=np.float64)
+    if not hasattr(model, "classes_") and not np.allclose(model.predict(rows), margins, rtol=1e-4):
+        raise ConvertError(
+            f"convert: values of gblinear by {model.objective!r} are no sums of inputs; train it "
+            "by 'reg:squarederror', or a PoissonRegressor"
+        )
     margins = margins.reshape(n + 1, -1)
-    return (margins[1:] - margins[0]).T, margins[0]
+    half = 0.5 * (model.objective == "binary:logitraw")  # with which XGBoost compares these sums
+    return (margins[1:] - margins[0]).T, margins[0] - half
 
 
 def _of_members(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -151,12 +162,16 @@ def _of_members(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     parts, kind = [_weights(member) for member in model.estimators_], type(model).__name__
     if any(len(weights) != 1 for weights, _ in parts):
         raise ConvertError(f"convert: members of the {kind} have several outputs")
+    if any(map(_has_log, model.estimators_)):
+        raise ConvertError(f"convert: a {kind} of models with a link adds up no sums of inputs")
     weights, bias = np.zeros((len(parts), model.n_features_in_)), np.zeros(len(parts))
     chosen = getattr(model, "estimators_features_", [slice(None)] * len(parts))
     for i, (part, offset) in enumerate(parts):
-        weights[i, chosen[i]], bias[i] = part[0], offset[0]
+        np.add.at(weights[i], chosen[i], part[0])  # columns may come twice
+        bias[i] = offset[0]
     if not kind.startswith(("Bagging", "Voting")):
-        return weights, bias
+        is_one = len(parts) == 1 and not hasattr(model.estimators_[0], "classes_")
+        return weights, bias - 0.5 * (is_one and hasattr(model, "classes_"))  # as OneVsRest does
     counts = getattr(model, "_weights_not_none", None)
     mean = np.average(np.column_stack([weights, bias]), axis=0, weights=counts)[None]
     return mean[:, :-1], mean[:, -1]

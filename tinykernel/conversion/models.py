@@ -175,7 +175,8 @@ def convert(
     columns = ModelColumns.of(steps, last, None if X is None else _rows(model, X, coding))
     if len(getattr(last, "classes_", "01")) == 1:
         raise ConvertError("convert: the model knows one class, so all answers are the same")
-    if getattr(getattr(last, "_label_binarizer", None), "y_type_", "").startswith("multilabel"):
+    binarizer = getattr(last, "_label_binarizer", getattr(last, "label_binarizer_", None))
+    if getattr(binarizer, "y_type_", "").startswith("multilabel"):
         raise ConvertError("convert: a classifier of several labels a row is not supported")
     is_hard = _is_hard(votes, X, module)
     read = partial(_converted, last, columns, limit, is_hard)

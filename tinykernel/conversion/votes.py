@@ -25,19 +25,19 @@ def ensemble_of(model: Any, of: Callable[[Any], Ensemble]) -> Ensemble:
     if kind in ("OneVsRestClassifier", "MultiOutputRegressor"):
         return _one_each(model, parts)
     if kind.endswith("Regressor"):
-        weights = _weights(model)
+        weights = _weights(model) / _weights(model).sum()
         return _joined(parts, [part.times(w) for part, w in zip(parts, weights, strict=True)], None)
     return _of_shares(model, parts)
 
 
 def _weights(model: Any) -> NDArray[np.float64]:
-    """Return what each member counts, in all 1."""
+    """Return what each member counts."""
     weights = np.ones(len(model.estimators_))
     if getattr(model, "estimator_weights_", None) is not None:
         weights = np.asarray(model.estimator_weights_, dtype=np.float64)[: weights.size]
     elif getattr(model, "weights", None) is not None:
         weights = np.asarray(model._weights_not_none, dtype=np.float64)
-    return np.asarray(weights / weights.sum())
+    return weights
 
 
 def _of_columns(model: Any, number: int, part: Ensemble) -> Ensemble:
@@ -70,8 +70,9 @@ def _one_each(model: Any, parts: Sequence[Ensemble]) -> Ensemble:
         raise ConvertError(f"convert: members of the {type(model).__name__} have several outputs")
     if len({part.size for part in ones}) > 1:
         ones = [part.times(1 / part.size) if part.size else part for part in ones]
-    if known is not None and len(known) == 2:
-        return replace(ones[0], classes=known, ties_up=False)
+    if known is not None and len(known) == 2:  # values of regressors are compared with one half
+        base = ones[0].base - (0.5 if ones[0].classes is None else 0.0)
+        return replace(ones[0], base=base, classes=known, ties_up=False)
     scaled = [
         replace(
             part,
@@ -99,6 +100,11 @@ def _of_shares(model: Any, parts: Sequence[Ensemble]) -> Ensemble:
         )
     weights, n, scaled = _weights(model), len(classes), list[Ensemble]()
     is_even = np.ptp(weights / [part.size for part in parts]) == 0  # whole numbers stay so
+    if getattr(model, "voting", "") == "hard" and not is_even and np.any(weights % 2.0**-8):
+        raise ConvertError(
+            f"convert: votes of a {kind} with weights such as {weights[0]:.3g} tie by the last "
+            "bits of their sums; give whole numbers as weights"
+        )
     for member, part, weight in zip(model.estimators_, parts, weights, strict=True):
         at = list(member.classes_)
         if kind == "AdaBoostClassifier":  # which are labels here, and places of them elsewhere
@@ -106,7 +112,7 @@ def _of_shares(model: Any, parts: Sequence[Ensemble]) -> Ensemble:
         factor = 1.0 if is_even else weight / part.size
         trees = [_voting(tree, np.array(at, dtype=int), n, is_hard, factor) for tree in part.trees]
         scaled.append(replace(part, trees=trees, base=np.zeros(trees[0].value.shape[1])))
-    size = float(sum(part.size for part in parts)) if is_even else 1.0
+    size = float(sum(part.size for part in parts) if is_even else weights.sum())
     if kind == "AdaBoostClassifier":  # decisions add up to 1, those between two classes to 2
         return replace(_joined(parts, scaled, classes).times((1 + (n == 2)) / size), size=0.0)
     return replace(_joined(parts, scaled, classes), size=size)
