@@ -110,6 +110,9 @@ def test_other_nodes_and_damaged_weights_are_refused(written: Any) -> None:
     weights = weights_of(LogisticRegression(max_iter=9999).fit(X, y))
     long = written(13, ("Normalizer", {"norm": "L2"}), weights)
     refused(ConvertError, convert, long, X, match="Normalizer.*length.*train without")
+    values = ("LinearRegressor", {"coefficients": [1.0] * 26, "targets": 2})
+    shares = written(13, values, ("Normalizer", {"norm": "L1"}))
+    refused(ConvertError, convert, shares, X, match="Normalizer")
     probit = weights[1] | {"post_transform": "PROBIT"}
     refused(ConvertError, convert, written(13, ("LinearClassifier", probit)), X, match="PROBIT")
     twice = written(13, weights, ("Binarizer", {}))

@@ -16,7 +16,9 @@ KINDS = {
     "SVMClassifier": {"classlabels_ints", "classlabels_strings", "coefficients", "kernel_params"}
     | {"kernel_type", "post_transform", "rho", "support_vectors", "vectors_per_class"},
 }
-_BEHIND = ("ZipMap", "Cast", "Normalizer", "Identity", "Reshape", "ArrayFeatureExtractor")
+#: Nodes that change no value, as a Cast to float32 does; behind labels there may be more.
+_SAME = ("Identity", "Reshape")
+_BEHIND = (*_SAME, "ZipMap", "Cast", "Normalizer", "ArrayFeatureExtractor")
 
 
 class LinearFile:
@@ -30,7 +32,8 @@ class LinearFile:
         for node in graph.node:
             of = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
             kind, is_done = node.op_type, bool(self.coef_.size)
-            if is_done and kind in _BEHIND:
+            is_same = kind in _SAME or of.get("to") == onnx.TensorProto.FLOAT
+            if is_done and (is_same or (kind in _BEHIND and hasattr(self, "classes_"))):
                 continue
             if is_done or node.input[0] not in same:
                 raise _other(kind)
@@ -40,7 +43,7 @@ class LinearFile:
             elif kind == "Scaler":  # (x - offset) * scale
                 offset, scale = (np.array(of[name], np.float64) for name in ("offset", "scale"))
                 slope, zero = slope * scale, (zero - offset) * scale
-            elif kind not in ("Identity", "Reshape") and (of.get("to") != onnx.TensorProto.FLOAT):
+            elif not is_same:
                 raise _other(kind)
             same = {*node.output}
         self.n_features_in_ = n = self.coef_.shape[1]
