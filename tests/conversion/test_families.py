@@ -334,6 +334,16 @@ def test_a_threshold_of_votes_is_one_of_their_decisions(method: str) -> None:
         assert np.array_equal(convert(fit).predict(rows), fit.predict(rows))
 
 
+def test_a_threshold_of_hard_votes_is_a_share_of_trees() -> None:
+    """A tree counts once, whatever the weight of its member was."""
+    members = ensemble.VotingClassifier([("a", FOREST), ("b", TREE)], voting="soft", weights=[2, 1])
+    fit, X = fitted(FixedThresholdClassifier(members, threshold=0.35), CANCER)
+    converted = convert(fit, X, votes="hard", max_change=1.0)
+    forest, tree = fit.estimator_.estimators_
+    votes = sum(each.predict(X) for each in (*forest.estimators_, tree))
+    assert np.array_equal(converted.predict(X), votes >= 0.35 * 7)
+
+
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 def test_a_threshold_around_a_booster_takes_rows(library: str) -> None:
     """Rows that are compared go to the threshold, not to the reader of boosters."""

@@ -127,7 +127,7 @@ class Ensemble:
                 "those of a RandomForestClassifier"
             )
         trees = [replace(tree, value=votes_of(tree.value)) for tree in self.trees]
-        return replace(self, trees=trees)
+        return replace(self, trees=trees, size=float(self.n_trees))
 
     def times(self, factor: float) -> Ensemble:
         """Return it with all sums multiplied."""
