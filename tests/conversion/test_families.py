@@ -276,6 +276,16 @@ def test_a_core_computes_what_python_does(name: str, require_platforms: Any) -> 
         ),
         (ensemble.VotingClassifier([("a", FOREST)]), WINE, "voting='soft'"),
         (
+            ensemble.BaggingClassifier(ensemble.VotingClassifier([("a", TREE), ("b", TREE)]), 2),
+            WINE,
+            "only labels",
+        ),
+        (
+            lambda: OneVsRestClassifier(of("xgboost", "XGBClassifier", objective="binary:hinge")()),
+            WINE,
+            "only labels",
+        ),
+        (
             ensemble.VotingClassifier(
                 [("a", TREE), ("b", TREE), ("c", TREE)], weights=[0.3, 0.1, 0.2]
             ),

@@ -15,10 +15,20 @@ KINDS = (
     *("OneVsRestClassifier", "VotingClassifier", "VotingRegressor"),
 )
 
+_STEP = "binary:hinge"  # of XGBoost, whose probabilities are 0 and 1
+
 
 def ensemble_of(model: Any, of: Callable[[Any], Ensemble]) -> Ensemble:
     """Return the trees of all members of a fitted model; `of` returns those of a member."""
     kind = type(model).__name__
+    if any(
+        getattr(member, "voting", "") == "hard" or getattr(member, "objective", "") == _STEP
+        for member in model.estimators_
+    ):
+        raise ConvertError(
+            f"convert: members of the {kind} have no probabilities, only labels; take members "
+            "with voting='soft', or an objective such as 'binary:logistic'"
+        )
     parts = [_of_columns(model, i, of(member)) for i, member in enumerate(model.estimators_)]
     if any(part.curve for part in parts):
         raise ConvertError(f"convert: a {kind} of models with a link adds up no sums of leaves")
