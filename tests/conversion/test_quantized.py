@@ -139,6 +139,19 @@ def test_files_of_onnxruntime_are_converted(network, form, tmp_path):
     assert np.array_equal(whole.predict(rows.astype(np.uint8)), found)
 
 
+def test_one_layer_is_a_linear_model(tmp_path):
+    """It ended in an error about stages: there is no layer whose levels others read."""
+    scores = RidgeClassifier().fit(X, Y)
+
+    def one():
+        arrays = {"a": scores.coef_.T, "b": scores.intercept_}
+        return [NODE("Gemm", ["x", "a", "b"], ["y"])], arrays, X
+
+    file, expected = quantized(one, "QDQ", tmp_path)
+    found = convert(file, X, task="classes", max_change=0.05).predict(X)
+    assert np.mean(found != expected) <= 0.05
+
+
 def _broken(model, how):
     """Change a quantized model."""
     numbers = {each.name: each for each in model.graph.initializer}

@@ -23,7 +23,8 @@ def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
         layers, shape = _of_perceptron(model), (1, 1, len(columns.columns))
     if classes is not None and model.n_outputs_ != (len(classes) if len(classes) > 2 else 1):
         raise ConvertError("convert: a classifier of several labels a row is not supported")
-    if getattr(model, "quantum", None) is not None:
+    # One layer is a linear model, which rounds its inputs more finely than the file.
+    if getattr(model, "quantum", None) is not None and len(layers) > 1:
         columns.finite_rows("network")
         converted = quantized_network(layers, shape, columns, classes, model.quantum)
     elif any(step.bends or step.pools or step.curve for step in layers):
