@@ -115,7 +115,6 @@ _CALLS = (
 _CLASHES = {
     "m": ("PI", "E"),
     "fp": ("nan", "zero"),
-    "exit": ("success", "failure"),
     "seek": ("set", "end"),
     "dbl": ("max", "min"),
     "size": ("max", "b"),

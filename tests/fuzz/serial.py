@@ -88,7 +88,7 @@ class Liar(Link):
     def read(self) -> bytes:
         """Return what comes next."""
         if not self.data and self.model is None:
-            raise self._gone()
+            raise self._gone_error()
         size = int(self.rng.integers(1, 200))
         data, self.data = self.data[:size], self.data[size:]
         return data

@@ -12,7 +12,7 @@ from tinykernel.compile.sources import render_sources
 
 def promised(header: str, column: int) -> dict[str, int]:
     """Read the table of a header: bytes by function, at one of its columns of levels."""
-    lines = header[header.index(" -O0\n") : header.index(" * The stack was measured")].splitlines()
+    lines = header[header.index(" -O0\n") : header.index(" * No model takes more")].splitlines()
     table, sizes = dict[str, int](), list[str]()
     for line in lines[1:]:
         sizes = re.findall(r" (\d+)", line) or sizes
