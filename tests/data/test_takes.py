@@ -57,6 +57,8 @@ def test_words_are_taken_whole(folder):
     assert (np.abs(rows).max(axis=(1, 2)) > 3000).all()
     assert not read(folder, clips="windows").clips
     assert not read(folder, window="3s").clips
+    # Else a class called "off" would make words of the others for the finished model.
+    assert read(folder, window="3s").origin.recordings.clips == "windows"
     refused(OptionError, read, folder, match="clips", window="3s", clips="whole")
 
 

@@ -113,7 +113,10 @@ class Windows:
     def as_cut(self, reading: Reading) -> Reading:
         """Return the reading that cuts other recordings into windows like these."""
         lengths = {"window": self.X.shape[1], "hop": self.hop, "rate": self.rate}
-        return replace(reading, **lengths, inputs=self.channels, beside=self.numbers)
+        channels: dict[str, Any] = {"inputs": self.channels, "beside": self.numbers}
+        # What is background to the finished model must not make words of its other classes.
+        clips = reading.clips if self.words else "windows"
+        return replace(reading, **lengths, **channels, clips=clips)
 
     def adjacent(self, n: int) -> NDArray[Any]:
         """Return n adjacent windows with the most labels; if none are adjacent, the first n."""
