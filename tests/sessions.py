@@ -25,7 +25,8 @@ _PROGRESS = re.compile(
     r"^(?!note:)[a-z][a-z -]*: \d+(/\d+)?( |$)"
     r"|^(reading|cutting windows|linking|judging|building|finding what fits"
     r"|computing in Python|comparing with a linear model|counting instructions"
-    r"|.*: \d+ of \d+ epochs|compiling, once|running on|choosing|fitting|measuring|training|spectra|listening)"
+    r"|.*: \d+ of \d+ epochs|compiling, once|running on"
+    r"|choosing|fitting|measuring|training|spectra|listening)"
     r"\b[\w ,-]*(: .*)?$"
 )
 _VERSION = re.compile(
