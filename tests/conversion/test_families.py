@@ -204,7 +204,13 @@ def test_trees_answer_as_before(name: str) -> None:
         bound = 2.0**-14 if converted.answers.curve else 1e-6
         assert np.abs(answers - expected).max() < bound * np.abs(expected).max()
     else:
-        assert np.array_equal(answers, np.ravel(expected))  # of CatBoost they are a column
+        other = answers != np.ravel(expected)  # of CatBoost they are a column
+        if name.startswith("OneVsRest") and other.any():
+            # scikit-learn 1.6 takes the last class of a tie, 1.9 the first, as the firmware does.
+            best = np.sort(model.predict_proba(rows[other]), axis=1)
+            assert np.array_equal(best[:, -1], best[:, -2])
+        else:
+            assert not other.any()
 
 
 @pytest.mark.parametrize("name", ROUNDED)
