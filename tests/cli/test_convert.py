@@ -39,7 +39,7 @@ def test_a_linear_model_and_a_budget_take_rows(tmp_path, require_tool):
     model, output = tmp_path / "m.skops", tmp_path / "m.tkm"
     line = ("convert", model, "-o", output, "--data", tmp_path / "wine.npz")
     skops.dump(LogisticRegression(max_iter=5000).fit(X, y), model)
-    succeeded(*line)
+    assert "0 of 178 rows have another label" in succeeded(*line).stdout
     assert tinykernel.load(output).n_inputs == 13
     skops.dump(RandomForestClassifier(40, random_state=0).fit(X, y), model)
     output.unlink()
@@ -65,7 +65,7 @@ def test_a_table_of_rows_may_have_labels_and_gaps(tmp_path, require_tool):
     frame.assign(kind="x").to_csv(tmp_path / "labelled.csv", index=False)
     line = ("convert", tmp_path / "m.txt", "-o", tmp_path / "m.tkm", "--data")
     for file in ("rows.csv", "labelled.csv"):
-        succeeded(*line, tmp_path / file)
+        assert "0 of 200 rows" in succeeded(*line, tmp_path / file).stdout
         (tmp_path / "m.tkm").unlink()
     frame.assign(a="x").to_csv(tmp_path / "text.csv", index=False)
     failed(*line, tmp_path / "text.csv")
@@ -110,7 +110,7 @@ def test_categories_of_text_are_those_of_the_booster(tmp_path, require_tool):
     model.booster_.save_model(str(tmp_path / "m.txt"))
     frame.to_csv(tmp_path / "rows.csv", index=False)
     line = ("convert", tmp_path / "m.txt", "-o", tmp_path / "m.tkm")
-    succeeded(*line, "--data", tmp_path / "rows.csv")
+    assert "0 of 200 rows" in succeeded(*line, "--data", tmp_path / "rows.csv").stdout
     succeeded("predict", tmp_path / "m.tkm", tmp_path / "rows.csv")
     loaded = tinykernel.load(tmp_path / "m.tkm")
     assert np.array_equal(loaded.predict(frame) == 1, mode == "green")

@@ -120,6 +120,7 @@ def test_a_threshold_of_the_table(told, tmp_path):
         assert fault in run(*calibrate, *wrong, *out).output
     alone = run("calibrate", told / "m.tkm", told / "new", "--threshold", 9, *out)
     assert alone.exit_code == 2
+    assert "only with a rate of false alarms" in alone.output
 
 
 def test_events_are_decided_often(told, tmp_path):
@@ -318,6 +319,7 @@ def test_recordings_of_the_training_are_left_out(told, tmp_path):
     failed("calibrate", model, tmp_path / "same", "--false-alarms", "1000/h", *out)
     unused = run("evaluate", tmp_path / "e.tkm", tmp_path / "same", "--train", tmp_path / "days")
     assert unused.exit_code == 2
+    assert "not for events of long recordings" in unused.output
 
 
 def test_the_worst_of_a_recording_go_back_into_the_training(told, tmp_path):

@@ -37,7 +37,7 @@ def test_the_commands_work_on_it(normal, tmp_path) -> None:
     succeeded("evaluate", model, normal / "all.npz")
     output = tmp_path / "again.tkm"
     succeeded("calibrate", model, normal / "fresh.npz", "--false-alarms", "2%", "-o", output)
-    assert "2 %" in about(output)["calibration"]["statement"]
+    assert "at most 2 %" in about(output)["calibration"]["statement"]
     assert load(output).readout.offset[0] <= load(model).readout.offset[0]
     failed("calibrate", model, normal / "normal.npz", "--false-alarms", "2%", "-o", output)
 

@@ -57,5 +57,7 @@ def test_page(work, tmp_path):
     rows = arrays(data)
     np.savez(tmp_path / "old.npz", X=rows["X_train"], y=rows["y_train"])
     run("report", work / "gesture.tkm", *given[:-1], tmp_path / "old.npz", "--html", page)
+    assert "About 100 % of these rows were used in training" in page.read_text()
     over = run(*command, "--budget", "1KB")
     assert over.exit_code == 1
+    assert "It does not fit the STM32L053R8" in page.read_text()

@@ -91,7 +91,7 @@ def test_the_model_is_saved_before_it_is_judged(data, tmp_path, monkeypatch, fun
     file = tmp_path / "m.tkm"
     result = run("train", data, "-o", file, *QUICK)
     assert result.exit_code == 130
-    assert str(file) in result.stderr.replace("\n", "")
+    assert "holds the trained model" in " ".join(result.stderr.split())
     assert load(file).n_classes == 3
 
 
@@ -104,8 +104,8 @@ def test_an_interrupted_comparison_loses_nothing(data, tmp_path, monkeypatch):
     )
     result = succeeded("train", data, "-o", file, *QUICK[:-1])
     assert "\naccuracy " in result.stdout
-    assert str(file) in result.stdout
-    assert result.stderr
+    assert f"saved     {file}\n" in result.stdout
+    assert "not compared with simple models" in result.stderr
     assert load(file).fingerprint() == load(tmp_path / "whole.tkm").fingerprint()
 
 

@@ -86,5 +86,5 @@ def test_a_target_that_is_too_small_stops_no_other(work, monkeypatch):
     command = ("verify", work / "gesture.tkm", work / "data.npz", "--target", "atmega328p,host")
     result = run(*command)
     assert result.exit_code == 1
-    assert "atmega328p" in result.output
+    assert "atmega328p: skipped, the model is too large for the chip" in result.output
     assert [each["target"] for each in json.loads(run(*command, "--json").stdout)] == ["host"]

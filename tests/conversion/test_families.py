@@ -27,6 +27,7 @@ from sklearn.random_projection import GaussianRandomProjection
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 import tinykernel
+from tests.optional import import_tool
 from tests.refusals import refused
 from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.models import change_of, convert
@@ -54,7 +55,7 @@ def of(library: str, name: str, **options: Any) -> Callable[[], Any]:
             library, {}
         )
         quiet |= {"allow_writing_files": False} if library == "catboost" else {"n_jobs": 1}
-        return getattr(pytest.importorskip(library), name)(**{"n_estimators": 6} | quiet | options)
+        return getattr(import_tool(library), name)(**{"n_estimators": 6} | quiet | options)
 
     return make
 

@@ -8,6 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import tinykernel
+from tests.onnx_files import save_network
 from tests.refusals import refused
 from tests.torch_modules import conv, linear, module, normalized, pool, sequential
 from tinykernel.base.errors import ConvertError, FormatError
@@ -174,11 +175,7 @@ def test_same_pads_and_functions_of_onnx(way, tmp_path, require_tool):
         node("Flatten", ["4"], ["5"]),
         node("Gemm", ["5", "w"], ["y"]),
     ]
-    tensors = [onnx.numpy_helper.from_array(a.astype(np.float32), k) for k, a in arrays.items()]
-    value = onnx.helper.make_tensor_value_info
-    ends = value("x", 1, ["n", 1, 9, 9]), value("y", 1, ["n", 3])
-    graph = onnx.helper.make_graph(nodes, "net", [ends[0]], [ends[1]], tensors)
-    onnx.save(onnx.helper.make_model(graph), tmp_path / "net.onnx")
+    save_network(onnx, tmp_path / "net.onnx", nodes, arrays, (1, 9, 9))
     rows = IMAGES[:40]
     model = convert(tmp_path / "net.onnx", rows, task="values", max_change=1.0)
     expected = ReferenceEvaluator(str(tmp_path / "net.onnx")).run(None, {"x": rows})[0]
@@ -201,12 +198,8 @@ def test_files_of_keras_have_channels_last(tmp_path, require_tool):
         node("Flatten", ["3"], ["4"]),
         node("MatMul", ["4", "w"], ["y"]),
     ]
-    tensors = [onnx.numpy_helper.from_array(a.astype(np.float32), k) for k, a in arrays.items()]
-    value = onnx.helper.make_tensor_value_info
-    ends = value("x", 1, ["n", 9, 9, 2]), value("y", 1, ["n", 3])
-    graph = onnx.helper.make_graph(nodes, "net", [ends[0]], [ends[1]], tensors)
     file = tmp_path / "net.onnx"
-    onnx.save(onnx.helper.make_model(graph), file)
+    save_network(onnx, file, nodes, arrays, (9, 9, 2))
     model = convert(file, rows, task="values", max_change=1.0)
     expected = ReferenceEvaluator(str(file)).run(None, {"x": rows})[0]
     assert np.abs(model.predict(rows) - expected).mean() < 0.02 * expected.std()

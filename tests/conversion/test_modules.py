@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
+from tests.optional import import_tool
 from tests.refusals import refused
 from tests.torch_modules import conv, linear, module, normalized, pool, sequential
 from tinykernel.base.errors import ConvertError, OptionError
@@ -86,7 +87,7 @@ def test_several_sigmoids_may_be_labels_of_their_own():
 
 def test_every_option_of_pytorch_is_known():
     """Of each module that is read, as this version of PyTorch has it."""
-    nn = pytest.importorskip("torch").nn
+    nn = import_tool("torch").nn
     names = "Linear Conv1d Conv2d MaxPool1d MaxPool2d AvgPool1d AvgPool2d AdaptiveAvgPool1d"
     names += " AdaptiveAvgPool2d BatchNorm1d BatchNorm2d ReLU ReLU6 Hardtanh Flatten Identity"
     names += " Dropout Dropout1d Dropout2d Softmax LogSoftmax Sigmoid LeakyReLU ELU Hardswish Tanh"
@@ -99,7 +100,7 @@ def test_every_option_of_pytorch_is_known():
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_read_is_what_pytorch_computes(seed):
     """Random networks agree; a class whose forward is exchanged is found by its values."""
-    torch = pytest.importorskip("torch")
+    torch = import_tool("torch")
     nn, rng = torch.nn, np.random.default_rng(seed)
     torch.manual_seed(seed)
     modules = [nn.Conv2d(2, 4, 3, padding=1, groups=1 + seed % 2), nn.BatchNorm2d(4), nn.ReLU6()]

@@ -10,30 +10,19 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.neural_network import MLPClassifier
 
 import tinykernel
+from tests.onnx_files import save_network
+from tests.optional import import_tool
 from tests.refusals import refused
 from tinykernel.base.errors import TinykernelError
 from tinykernel.conversion.models import changes_by_layer, convert
 from tinykernel.pieces.filters.spec import Filters
 
-onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
-quantization = pytest.importorskip("onnxruntime.quantization")
+onnx = import_tool("onnx")
+runtime = import_tool("onnxruntime")
+quantization = import_tool("onnxruntime.quantization")
 NODE = onnx.helper.make_node
 X, Y = load_digits(return_X_y=True)
 X = X.astype(np.float32)
-
-
-def saved(file, nodes, arrays, sizes):
-    """Write a graph from x to y."""
-    tensors = [
-        onnx.numpy_helper.from_array(a if a.dtype.kind in "iu" else a.astype(np.float32), name)
-        for name, a in arrays.items()
-    ]
-    value = onnx.helper.make_tensor_value_info
-    ends = value("x", 1, ["n", *sizes]), value("y", 1, ["n", None])
-    graph = onnx.helper.make_graph(nodes, "net", [ends[0]], [ends[1]], tensors)
-    versions = [onnx.helper.make_opsetid("", 17)]
-    onnx.save(onnx.helper.make_model(graph, opset_imports=versions, ir_version=8), file)
 
 
 @cache
@@ -95,7 +84,7 @@ class _Rows:
 def quantized(network, form, folder, kind="QInt8"):
     """Return a quantized file, and what onnxruntime answers by it."""
     nodes, arrays, rows = network()
-    saved(folder / "float.onnx", nodes, arrays, rows.shape[1:])
+    save_network(onnx, folder / "float.onnx", nodes, arrays, rows.shape[1:])
     logging.disable(logging.WARNING)
     quantization.quantize_static(
         folder / "float.onnx",
@@ -253,7 +242,7 @@ class _Lite:
         else:  # without the first operator
             self.graph.inputs = [self.graph.operators.pop(0).outputs[0]]
         self.graph.outputs = [self.last]
-        flatbuffers = pytest.importorskip("flatbuffers")
+        flatbuffers = import_tool("flatbuffers")
         builder = flatbuffers.Builder(1 << 16)
         builder.Finish(self.model.Pack(builder), b"TFL3")
         file.write_bytes(builder.Output())
@@ -304,9 +293,9 @@ def lite_images(schema):
 @pytest.mark.parametrize(("network", "floats"), [(lite_perceptron, False), (lite_images, True)])
 def test_files_of_tensorflow_lite_are_converted(network, floats, tmp_path):
     """Labels of LiteRT within 0.5 points, rows with channels last; C agrees."""
-    pytest.importorskip("tflite")
-    schema = pytest.importorskip("ai_edge_litert.schema_py_generated")
-    interpreters = pytest.importorskip("ai_edge_litert.interpreter")
+    import_tool("tflite")
+    schema = import_tool("ai_edge_litert.schema_py_generated")
+    interpreters = import_tool("ai_edge_litert.interpreter")
     lite, rows = network(schema)
     file = tmp_path / "net.tflite"
     lite.save(file, floats)

@@ -197,16 +197,16 @@ def _tables(model: Any, dump: dict[str, Any]) -> Tables:
     """Return the categories that a model learned from a frame."""
     if _is_light(model):
         every = dump.get("pandas_categorical") or []
-        found = dict(zip(_columns_of(every, dump), every, strict=True)) if every else {}
+        kinds = dict(zip(_columns_of(every, dump), every, strict=True)) if every else {}
     else:
         content = _content(dump)[0].get("cats", {}).get("enc", ())
-        found = {i: _listed(each) for i, each in enumerate(content) if each["values"]}
-    texts = {i: tuple(each) for i, each in found.items() if all(type(x) is str for x in each)}
+        kinds = {i: _listed(each) for i, each in enumerate(content) if each["values"]}
+    texts = {i: tuple(each) for i, each in kinds.items() if all(type(x) is str for x in each)}
     numbers: dict[int, tuple[float, ...]] = {}
-    for column in found.keys() - texts.keys():
-        if not all(isinstance(x, int | float) for x in found[column]):
+    for column in kinds.keys() - texts.keys():
+        if not all(isinstance(x, int | float) for x in kinds[column]):
             raise ConvertError(f"convert: the categories of input {column} are text and numbers")
-        numbers[column] = tuple(map(float, found[column]))
+        numbers[column] = tuple(map(float, kinds[column]))
         if len(set(np.array(numbers[column], np.float32).tolist())) < len(numbers[column]):
             raise ConvertError(f"convert: two categories of input {column} are equal in float32")
     return Tables(numbers, texts)

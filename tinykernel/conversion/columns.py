@@ -196,9 +196,9 @@ class ModelColumns:
             raise ConvertError(f"convert: {n} columns before a PCA; {_MOST_MIXED} are the most")
         size = 1.0 if self.rows is None else 1.0 + float(np.abs(self.rows).max())
         tried = size * np.vstack([np.zeros(n), np.eye(n), np.linspace(-1, 1, n)])
-        made = seen_by(self.mixers, tried).astype(np.float64)
-        zero, lines = made[0], (made[1:-1] - made[0]) / size
-        if not np.allclose(tried[-1] @ lines + zero, made[-1], rtol=1e-4, atol=1e-4 * size):
+        sums = seen_by(self.mixers, tried).astype(np.float64)
+        zero, lines = sums[0], (sums[1:-1] - sums[0]) / size
+        if not np.allclose(tried[-1] @ lines + zero, sums[-1], rtol=1e-4, atol=1e-4 * size):
             raise ConvertError("convert: a step before weights clips, or makes no sums of columns")
         return weights @ lines.T, bias + weights @ zero
 

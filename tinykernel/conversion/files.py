@@ -30,8 +30,8 @@ class SavedBooster:
 
     def __init__(self, path: Path, library: str) -> None:
         self.path, self.library = path, library
-        said = self._asked("read")
-        self.take(path, library, said["dump"], said.get("rounds", (0, 0)))
+        answer = self._asked("read")
+        self.take(path, library, answer["dump"], answer.get("rounds", (0, 0)))
 
     def take(self, path: Path, library: str, dump: Any, rounds: tuple[int, int]) -> None:
         """Take what a file holds, and check what else than its trees is read."""
@@ -92,16 +92,16 @@ class SavedBooster:
                 )
                 if -ended.returncode in _LATE:
                     raise late
-                said = json.loads(result.read_text(encoding="utf-8"))
+                answer = json.loads(result.read_text(encoding="utf-8"))
             except subprocess.TimeoutExpired:
                 raise late from None
             except FormatError:
                 raise
             except (OSError, ValueError, RecursionError):
                 raise FormatError(f"{failed}: it ended the process") from None
-        if "error" in said:
-            raise FormatError(f"{failed}: {said['error']}")
-        return dict(said)
+        if "error" in answer:
+            raise FormatError(f"{failed}: {answer['error']}")
+        return dict(answer)
 
 
 #: By suffix: the library that reads the file.

@@ -259,9 +259,9 @@ def _converted(
 def _ensemble_of(model: Any) -> Ensemble:
     """Return the trees of a model, also of one that is made of others."""
     module = _reader_of(model)
-    found = module.ensemble_of(model, *([_ensemble_of] if module is voting else []))
-    assert isinstance(found, Ensemble)
-    return found
+    ensemble = module.ensemble_of(model, *([_ensemble_of] if module is voting else []))
+    assert isinstance(ensemble, Ensemble)
+    return ensemble
 
 
 def _within(
@@ -322,8 +322,8 @@ def changes_by_layer(model: Any, converted: IntegerModel, X: ArrayLike) -> list[
         raise ConvertError("convert: only quantized files of networks have levels to compare")
     rows, changes = network.rows_of(X), list[LayerChange]()
     grid = converted.input
-    made = converted.stages[0].run(rows.astype(grid.dtype), grid)
-    maps = [made.reshape(len(rows), *stage.shapes[0])]
+    first = converted.stages[0].run(rows.astype(grid.dtype), grid)
+    maps = [first.reshape(len(rows), *stage.shapes[0])]
     for number, (place, levels) in enumerate(network.levels_of(rows)):
         maps.append(stage.layer(number, maps))
         gap, ends = np.abs(maps[-1] - levels), np.isin(maps[-1], (0, 255))

@@ -65,10 +65,10 @@ class _Graph:
         kind = self._name("TensorType", of.Type())
         if kind == "FLOAT32":
             return None
-        found = of.Quantization()
-        if kind not in ("INT8", "UINT8") or found is None or found.ScaleLength() != 1:
+        quantum = of.Quantization()
+        if kind not in ("INT8", "UINT8") or quantum is None or quantum.ScaleLength() != 1:
             raise ConvertError(f"convert: tensor {tensor} has levels of {kind}, or not one scale")
-        return float(found.Scale(0)), int(found.ZeroPoint(0)) + (128 if kind == "INT8" else 0)
+        return float(quantum.Scale(0)), int(quantum.ZeroPoint(0)) + (128 if kind == "INT8" else 0)
 
     def numbers(
         self, tensor: int, place: str
@@ -80,17 +80,17 @@ class _Graph:
             raise ConvertError(f"convert: {place} reads constants of {kind}, or none")
         values = np.frombuffer(data.DataAsNumpy().tobytes(), _TYPES[kind])
         values = values.reshape(tuple(of.ShapeAsNumpy()))
-        found = of.Quantization()
-        if kind in ("FLOAT32", "INT32") and (found is None or not found.ScaleLength()):
+        quantum = of.Quantization()
+        if kind in ("FLOAT32", "INT32") and (quantum is None or not quantum.ScaleLength()):
             return numbers_of(values, place), None
-        if found is None or not found.ScaleLength():
+        if quantum is None or not quantum.ScaleLength():
             raise ConvertError(f"convert: {place} has quantized weights without scales")
-        scales = numbers_of(found.ScaleAsNumpy(), place)
+        scales = numbers_of(quantum.ScaleAsNumpy(), place)
         if scales.min() <= 0:
             raise DataError(f"convert: {place} has a scale of {scales.min():g}; quantize again")
         shape = [1] * values.ndim
-        shape[found.QuantizedDimension()] = -1
-        zeros = found.ZeroPointAsNumpy() if found.ZeroPointLength() else np.zeros(1)
+        shape[quantum.QuantizedDimension()] = -1
+        zeros = quantum.ZeroPointAsNumpy() if quantum.ZeroPointLength() else np.zeros(1)
         whole = values.astype(np.float64) - np.reshape(zeros, shape)
         return np.asarray(whole * scales.reshape(shape)), scales
 
@@ -133,7 +133,7 @@ def _read(graph: _Graph, network: FloatNetwork) -> None:
 
 def _add(graph: _Graph, network: FloatNetwork, operator: Any, kind: str, place: str) -> None:
     """Add an operator, and the levels of what it gives."""
-    made = int(operator.Outputs(0))
+    output = int(operator.Outputs(0))
     if kind in _SUMS:
         _add_sums(graph, network, operator, kind, place)
     elif kind in _POOLS:
@@ -151,7 +151,7 @@ def _add(graph: _Graph, network: FloatNetwork, operator: Any, kind: str, place: 
             raise ConvertError(f"convert: {place} is supported with all positions only")
         network.add_pool(place, None, True)
     elif kind in _SHAPES:
-        before, after = graph.shape(int(operator.Inputs(0))), graph.shape(made)
+        before, after = graph.shape(int(operator.Inputs(0))), graph.shape(output)
         if [n for n in before if n > 1] != [n for n in after if n > 1]:
             network.add(place, "Flatten")
     elif kind in _CLIPS:
@@ -160,7 +160,7 @@ def _add(graph: _Graph, network: FloatNetwork, operator: Any, kind: str, place: 
         network.add(place, _ENDS[kind])
     elif kind not in ("QUANTIZE", "DEQUANTIZE"):
         raise ConvertError(f"convert: {place} is not supported")
-    levels = graph.levels(made)
+    levels = graph.levels(output)
     if levels is not None and not network.end and kind not in _SHAPES:
         network.quantize(place, *levels)
 

@@ -35,21 +35,21 @@ def joined(
     """
     fastest = max(signal.rate for signal in signals.values())
     slow = [name for name, signal in signals.items() if signal.rate < _SLOWEST * fastest]
-    taken = {name: signal for name, signal in signals.items() if name not in slow}
+    fast = {name: signal for name, signal in signals.items() if name not in slow}
     rate = rate or fastest
-    begin = max(float(signal.times[0]) for signal in taken.values())
-    end = min(float(signal.times[-1]) for signal in taken.values())
+    begin = max(float(signal.times[0]) for signal in fast.values())
+    end = min(float(signal.times[-1]) for signal in fast.values())
     if end <= begin:
         raise DataError(
-            f"{path}: {listed(list(taken))} have no time in common; remove the files of one"
+            f"{path}: {listed(list(fast))} have no time in common; remove the files of one"
         )
     times = begin + np.arange(int((end - begin) * rate + 1e-6) + 1) / rate
     columns = dict[str, NDArray[Any]]()
-    for name, signal in taken.items():
+    for name, signal in fast.items():
         for column, values in zip(signal.columns, signal.X.T, strict=True):
-            called = column if len(taken) == 1 else f"{name} {column}".strip()
+            called = column if len(fast) == 1 else f"{name} {column}".strip()
             columns[called] = np.interp(times, signal.times, values)
-    notes = {f"joined by time at {rate:.4g} Hz: {listed(list(taken), 8)}": 0}
+    notes = {f"joined by time at {rate:.4g} Hz: {listed(list(fast), 8)}": 0}
     notes |= {f"left out: {name} ({signals[name].rate:.3g} Hz)": 0 for name in slow}
     return columns, times, rate, notes if len(signals) > 1 else {}
 

@@ -93,7 +93,7 @@ def maps_of(c, k):
     need(k["first"] + (rows - 1) * k["pitch"] + k["values"] // rows <= begin + size, "no room")
     # By number of values: first byte, size, border, bytes of a row.
     maps = [(begin, size, k["border"] if k["fill"] else 0, k["pitch"])]
-    found = []
+    places = []
     for number, f in enumerate(layers):
         is_last = number == len(layers) - 1
         high, wide = f["rows"] * f["tall"] - 1, f["columns"] * f["broad"] - 1
@@ -116,9 +116,9 @@ def maps_of(c, k):
             for of in {reads, adds} - {None}:
                 apart = maps[of][0] + maps[of][1] <= f["frame"] or f["frame"] + size <= maps[of][0]
                 need(apart, "a layer writes what it reads")
-        found.append(((reads, maps[reads][2]), adds))
+        places.append(((reads, maps[reads][2]), adds))
         maps.append((f["frame"], size, f["border"] if f["fill"] else 0, f["pitch_to"]))
-    return found
+    return places
 
 
 def _of(maps, begin, size, pitch):

@@ -238,9 +238,11 @@ class Filters(Stage):
         of_group = weights.reshape(form.groups, n // form.groups, *weights.shape[1:]).astype(exact)
         total = np.zeros((form.groups, len(maps), rows * columns, n // form.groups), exact)
         for i, j in np.ndindex(form.high, form.wide):
-            seen = padded[:, i :: form.down, j :: form.across][:, :rows, :columns].astype(exact)
-            seen = seen.reshape(len(maps), rows * columns, form.groups, -1).transpose(2, 0, 1, 3)
-            total += seen @ of_group[:, None, :, i, j].transpose(0, 1, 3, 2)
+            patches = padded[:, i :: form.down, j :: form.across][:, :rows, :columns].astype(exact)
+            patches = patches.reshape(len(maps), rows * columns, form.groups, -1).transpose(
+                2, 0, 1, 3
+            )
+            total += patches @ of_group[:, None, :, i, j].transpose(0, 1, 3, 2)
         total = total.transpose(1, 2, 0, 3).reshape(len(maps), rows, columns, n)
         return total.astype(np.int64)
 

@@ -153,7 +153,7 @@ TK_INLINE uint32_t tk_filters_patch(const TK_FLASH struct tk_filters *k, const t
     const TK_FLASH uint16_t *const form = layer->form;
     const uint32_t averages = form[TK_FORM_AVERAGES];
     const uint32_t n = form[TK_FORM_CHANNELS];
-    uint32_t found = 0u;
+    uint32_t sum = 0u;
     uint32_t i;
     for (i = 0u; i < form[TK_FORM_TALL]; ++i) {
         uint32_t j;
@@ -161,18 +161,18 @@ TK_INLINE uint32_t tk_filters_patch(const TK_FLASH struct tk_filters *k, const t
             const uint32_t value =
                 tk_filters_value(k, layer, seen + j * form[TK_FORM_ACROSS], added + j * n, c);
             if (averages != 0u) {
-                found += value;
-            } else if (value > found) {
-                found = value;
+                sum += value;
+            } else if (value > sum) {
+                sum = value;
             }
         }
         seen += form[TK_FORM_DOWN];
         added += form[TK_FORM_ADDED];
     }
     if (averages != 0u) {
-        found = tk_filters_level((int32_t)found + layer->biases[n + c], layer->units[n + c]);
+        sum = tk_filters_level((int32_t)sum + layer->biases[n + c], layer->units[n + c]);
     }
-    return found;
+    return sum;
 }
 
 /* Compute a layer, to out[]. */
