@@ -1,5 +1,6 @@
 """The cache of compiled functions: used where it is whole, done without where it is not."""
 
+import gc
 import importlib
 import os
 import re
@@ -12,6 +13,7 @@ from unittest.mock import Mock
 import pytest
 from numba.core import config
 from numba.core.caching import _CacheLocator
+from numba.core.errors import TypingError
 
 from tests.conftest import ROOT
 from tinykernel.base import compiled
@@ -48,6 +50,23 @@ def test_functions_are_compiled_once(cache) -> None:
     assert again(0.5) == 1.5
     assert len(entries(cache)) == 2
     assert entry.suffix == ".tkc"
+
+
+def test_the_collector_rests_while_functions_are_compiled(cache, monkeypatch) -> None:
+    """It looks at objects again and again, and runs afterwards, also where compiling fails."""
+    rests, store = [], compiled.dumps
+
+    def look_and_store(item: Any) -> Any:
+        rests.append(gc.isenabled())
+        return store(item)
+
+    monkeypatch.setattr(compiled, "dumps", look_and_store)
+    assert triple()(2) == 6
+    assert rests == [False]
+    assert gc.isenabled()
+    with pytest.raises(TypingError):
+        njit()(lambda x: x.no_such)(1)
+    assert gc.isenabled()
 
 
 def test_import_works_where_no_folder_can_be_written(cache, monkeypatch) -> None:

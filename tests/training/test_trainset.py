@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from tests.refusals import refused
 from tinykernel.base.errors import DataError
-from tinykernel.learn.trainset import canonical_rows
+from tinykernel.learn.trainset import _hash_rows, canonical_rows
 from tinykernel.model.scale import raw_dtype_of, to_raw
 
 pytestmark = pytest.mark.usefixtures("page")
@@ -35,6 +35,19 @@ def test_canonical_rows_depend_only_on_the_content(X, codes, weight, seed):
     fast = {(*r, c): w for r, c, w in zip(*(a.tolist() for a in first[:3]), strict=True)}
     assert fast == slow
     assert len(first[0]) == len(slow)
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows=arrays(np.uint8, st.tuples(st.integers(0, 9), st.integers(1, 5))))
+def test_hashes_of_rows_are_those_of_the_standard(rows):
+    """Protects the order of rows, which models depend on: FNV-1a, byte by byte."""
+    slow = []
+    for row in rows.tolist():
+        value = 14695981039346656037
+        for byte in row:
+            value = (value ^ byte) * 1099511628211 % 2**64
+        slow.append(value)
+    assert _hash_rows(rows).tolist() == slow
 
 
 def test_raw_types_refuse_what_does_not_fit():

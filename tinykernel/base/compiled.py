@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import hashlib
 import os
 import pickle
@@ -72,6 +73,44 @@ def seconds_compiling() -> float:
     return _CLOCK.seconds
 
 
+class _CollectorRest:
+    """Keeps the garbage collector off while functions are compiled, in any thread.
+
+    The compiler makes millions of objects that live on; looking through them again and again
+    took a fifth of its time.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._was_on = threading.Lock(), 0, False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._was_on = gc.isenabled()
+                gc.disable()
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside and self._was_on:
+                gc.enable()
+
+
+_COLLECTOR_REST = _CollectorRest()
+
+
+def _compile_at_rest(dispatcher: Any, compile_types: Callable[[Any], Any], types: Any) -> Any:
+    """Compile for types of arguments, or load from the cache, without the collector."""
+    with _COLLECTOR_REST:
+        try:
+            return compile_types(types)
+        except BaseException:
+            if isinstance(dispatcher._cache, _CheckedCache):
+                dispatcher._cache.give_up()
+            raise
+
+
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function as `numba.njit` does, with the cache of this module."""
 
@@ -80,6 +119,7 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         dispatcher = numba.njit(no_cfunc_wrapper=True, **options)(function)
         with contextlib.suppress(RuntimeError, OSError):  # no folder, as for a doctest
             dispatcher._cache = _CheckedCache(function, options)
+        dispatcher.compile = functools.partial(_compile_at_rest, dispatcher, dispatcher.compile)
         return dispatcher
 
     return compile_lazily
@@ -256,6 +296,11 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
         if lock is not None:
             with lock, contextlib.suppress(OSError):
                 os.unlink(lock.name)
+
+    def give_up(self) -> None:
+        """Let others have what could not be compiled."""
+        for file in list(self._locks):
+            self._end(file)
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Store a compiled function, unless the disk is full or read-only."""
