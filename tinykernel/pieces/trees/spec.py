@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,14 @@ _TYPES = {
     "left": ("uint8", "uint16"),
     "leaves": ("int8", "int16", "int32"),
 }
+
+
+class Level(NamedTuple):
+    """Nodes as deep as each other, of all trees."""
+
+    nodes: NDArray[np.int64]
+    above: NDArray[np.int64]  # where the part begins in which the test of a node is true
+    ends: NDArray[np.int64]  # where that part ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +123,7 @@ class Trees(Part):
             raise self.refuse("trees hold another number of nodes, or name a threshold too many")
         if np.any(np.diff(self.output.astype(np.int64)) < 0):
             raise self.refuse("trees are not sorted by output")
-        if not _are_trees(self.size.astype(np.int64), self.left.astype(np.int64)):
+        if any(np.any(level.above > level.ends) for level in self.levels()):
             raise self.refuse("a node of a tree skips more nodes than there are below it")
 
     def _choose_types(self) -> None:
@@ -162,17 +171,31 @@ class Trees(Part):
         shared = 2 if max(ends, left, n - 1) > 255 else 1
         return nodes * (each + own) + trees * own < (2 * nodes + trees) * shared + n * each
 
+    def levels(self) -> Iterator[Level]:
+        """Yield the nodes of all trees, from the roots down."""
+        last = np.cumsum(self.size, dtype=np.int64)
+        nodes, ends = (last - self.size)[self.size > 0], last[self.size > 0]
+        while nodes.size:
+            above = nodes + 1 + self.left[nodes]
+            yield Level(nodes, above, ends)
+            has_below, has_above = above > nodes + 1, above < ends
+            nodes = np.concatenate([nodes[has_below] + 1, above[has_above]])
+            ends = np.concatenate([above[has_below], ends[has_above]])
+
     @property
     def ends_above(self) -> NDArray[np.bool_]:
         """Which nodes have a leaf where their test is true."""
-        found: NDArray[np.bool_]
-        found = _leaves_above(self.size.astype(np.int64), self.left.astype(np.int64))
+        found = np.zeros(self.left.size, np.bool_)
+        for level in self.levels():
+            found[level.nodes] = level.above == level.ends
         return found
 
     @property
     def steps(self) -> float:
         """Return the most steps to leaves, of all trees."""
-        return float(_most_steps(self.size.astype(np.int64), self.left.astype(np.int64)))
+        starts = np.cumsum(self.size, dtype=np.int64) - self.size
+        trees = (np.searchsorted(starts, level.nodes, "right") for level in self.levels())
+        return float(sum(np.unique(deep).size for deep in trees))
 
     def totals(self, values: NDArray[Any]) -> NDArray[np.int32]:
         sums = np.zeros((len(values), self.multiplier.size), dtype=np.int32)
@@ -222,28 +245,6 @@ class Trees(Part):
 
 
 @njit(nogil=True)
-def _are_trees(size, left):  # type: ignore[no-untyped-def]
-    """Whether every branch of every tree ends within the branch around it."""
-    ends = np.empty(left.size + 2, np.int64)
-    node = 0
-    for tree in range(size.size):
-        depth = 1
-        ends[0] = node + size[tree]
-        # A node's false part ends `left` nodes on, its true part where the node's own part ends.
-        while node < ends[0]:
-            while ends[depth - 1] <= node:
-                depth -= 1
-            end = node + 1 + left[node]
-            if end > ends[depth - 1]:
-                return False
-            node += 1
-            if end > node:
-                ends[depth] = end
-                depth += 1
-    return True
-
-
-@njit(nogil=True)
 def _sum_leaves(  # type: ignore[no-untyped-def]
     values, feature, threshold, size, output, shift, test, left, leaves, vectors, missing, sums
 ):
@@ -268,44 +269,3 @@ def _sum_leaves(  # type: ignore[no-untyped-def]
                 for column in range(vectors.shape[1]):
                     sums[row, column] += vectors[leaves[leaf], column]
         first += int(size[tree])
-
-
-@njit(nogil=True)
-def _leaves_above(size, left):  # type: ignore[no-untyped-def]
-    """Return the nodes at whose end the part around them ends, too."""
-    found, ends = np.zeros(left.size, np.bool_), np.zeros(left.size + 1, np.int64)
-    node = 0
-    for tree in range(size.size):
-        last = node + size[tree]
-        if node < last:
-            ends[node] = last
-        while node < last:
-            above = node + 1 + left[node]
-            found[node] = above == ends[node]
-            if above > node + 1:
-                ends[node + 1] = above
-            if above < ends[node]:
-                ends[above] = ends[node]
-            node += 1
-    return found
-
-
-@njit(nogil=True)
-def _most_steps(size, left):  # type: ignore[no-untyped-def]
-    """Return the steps to the farthest leaf of each tree, added up over the trees."""
-    depth, ends = np.zeros(left.size, np.int64), np.zeros(left.size, np.int64)
-    total, node = 0, 0
-    for tree in range(size.size):
-        last, most = node + size[tree], 0
-        if node < last:
-            depth[node], ends[node] = 1, last
-        while node < last:
-            most = max(most, depth[node])
-            below, above = node + 1, node + 1 + left[node]
-            if below < above:
-                depth[below], ends[below] = depth[node] + 1, above
-            if above < ends[node]:
-                depth[above], ends[above] = depth[node] + 1, ends[node]
-            node += 1
-        total += most
-    return total
