@@ -5,12 +5,17 @@ Run with ``python benchmarks/training_speed.py [--data DIR] [--sets all] [--into
 separable convolutions over random images, beside the same network in PyTorch if that is installed;
 *mnist* and *covtype* are ``mnist.npz`` and ``covtype.npz`` of DIR, for components alone. Seconds
 are those of a processor, with one thread, after a short training that compiles; *limited* are
-trainings with a time limit, by the clock, whatever else the computer does. A row that is
+trainings with a time limit, by the clock, whatever else the computer does. *beside* are tables of
+the marks, trained in turns by this checkout and by that of ``TINYKERNEL_BESIDE``, the folder of
+another version; ``covtype7.npz`` is of DIR. A row that is
 finished is kept in ``numbers/training_speed.json`` of the folder. Ends with status 1 if a figure
 misses its limit.
 """
 
+import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +26,7 @@ from _data import digits
 from _environment import describe_machine
 from _page import rendered
 from _rows import FinishedRows, measure_sets
+from marks import data_of
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
@@ -39,7 +45,7 @@ from tinykernel.learn.linear.training import LinearRecipe, TrainingRows
 MADE = {f"made {n}": (4000, 30, 12, n) for n in (2, 3, 4, 10)} | {"made 26": (20000, 16, 12, 26)}
 #: Most seconds of a processor: two cores have twice that of the time which is wanted of them.
 LIMITS = {**dict.fromkeys(MADE, 16.0), "made 26": 60.0, "digits": 20.0}
-SETS = (*LIMITS, "limited", "photos", "mnist", "covtype")
+SETS = (*LIMITS, "limited", "photos", "mnist", "covtype", "beside")
 # Seconds of trainings with a time limit, their tables, and the most of the limit that they take.
 _SECONDS, _LIMITED, _MOST = (20, 60, 300), ("digits", "made 3", "made 26"), 1.15
 OURS, PEERS = ("normal", "quick"), ("HistGradientBoosting", "MLP", "LightGBM")
@@ -48,6 +54,21 @@ _PHOTOS = (((32, 32, 3), 64, 1024), ((96, 96, 3), 32, 256))
 _BATCH, _CLASSES = 128, 10
 # Most of a fit of components to MNIST over that of SVC, and seconds of covtype.
 _SVC, _COVTYPE = 0.4, 400.0
+
+# Tables of the marks, and most of the processor seconds of another version and of LightGBM.
+_BESIDE, _OF_BEFORE, _OF_LIGHTGBM = ("digits", "classes10", "classes26", "covtype7"), 0.5, 6.0
+# Trains a table twice, and prints the seconds of the second training, which compiles nothing.
+_TRAIN = """
+import sys, time
+import numpy as np
+from tinykernel import train
+rows = np.load(sys.argv[1])
+for _ in range(2):
+    begun = time.process_time()
+    train(rows["X"], rows["y"], budget="8KB", random_state=0, n_jobs=1, link=False, max_time=None)
+    seconds = time.process_time() - begun
+print(seconds)
+"""
 
 Row = tuple[str, str, str, bool]  # what was measured, the figure, its limit, and whether it holds.
 
@@ -199,13 +220,48 @@ def covtype(folder: Path) -> Iterator[Row]:
     yield what, f"{seconds:.0f} s", f"{_COVTYPE:g} s", seconds <= _COVTYPE
 
 
+def beside(folder: Path) -> Iterator[Row]:
+    """Train tables by this version, by another one and by LightGBM, in turns."""
+    from lightgbm import LGBMClassifier
+
+    here, other = Path(__file__).parents[1], Path(os.environ["TINYKERNEL_BESIDE"]).resolve()
+    name = subprocess.run(
+        ["git", "-C", other, "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    ).stdout.strip()
+    shares = []
+    for table in _BESIDE:
+        rows = data_of(table, 0, folder)
+        seconds = [_seconds_of_version(tree, rows.X_train, rows.y_train) for tree in (here, other)]
+        light = LGBMClassifier(n_jobs=1, verbose=-1, random_state=0)
+        peer = seconds_of(lambda: light.fit(rows.X_train, rows.y_train))[0]  # noqa: B023
+        shares.append(seconds[0] / seconds[1])
+        figure = f"{seconds[0]:.1f} s, {seconds[1]:.1f} s, {peer:.1f} s"
+        holds = seconds[0] <= _OF_LIGHTGBM * peer
+        yield f"{table}: here, {name}, LightGBM", figure, f"{_OF_LIGHTGBM * peer:.1f} s", holds
+    share = float(np.mean(shares))
+    yield f"mean over that of {name}", f"{share:.2f}", f"{_OF_BEFORE:g}", share <= _OF_BEFORE
+
+
+def _seconds_of_version(tree: Path, X: np.ndarray, y: np.ndarray) -> float:
+    """Return the processor seconds of a training by the version in a folder."""
+    with tempfile.TemporaryDirectory() as work:
+        file = Path(work, "rows.npz")
+        np.savez(file, X=X, y=y)
+        line = [sys.executable, "-c", _TRAIN, str(file)]
+        environment = {**os.environ, "PYTHONPATH": str(tree)}
+        result = subprocess.run(
+            line, cwd=work, env=environment, check=True, stdout=subprocess.PIPE, text=True
+        )
+    return float(result.stdout)
+
+
 def measure(name: str, seed: int, folder: Path) -> dict[str, Any]:
     """Measure one set, or one seed of a table."""
     with threadpool_limits(1):
         if name in LIMITS:
             result = table(name, seed)
         else:
-            of_files: dict[str, Any] = {"mnist": mnist, "covtype": covtype}
+            of_files: dict[str, Any] = {"mnist": mnist, "covtype": covtype, "beside": beside}
             alone = {"photos": photos, "limited": limited}
             figures = alone[name]() if name in alone else of_files[name](folder)
             result = {"figures": list(figures)}
