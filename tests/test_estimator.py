@@ -107,7 +107,7 @@ def test_learns_and_tells_how(rows):
     model = quick(n_components=512, epochs=30).fit(X, y)
     assert model.score(X_test, y_test) > 0.85
     assert np.array_equal(model.predict(X_test), model.quantize().predict(X_test))
-    assert (model.layout_, model.n_components_, model.n_iter_) == ("compact", 512, 30)
+    assert (model.layout_, model.n_components_, model.n_iter_) == ("full", 512, 30)
     assert model.history_["loss"].shape == (30,)
     assert model.history_["loss"][-1] < model.history_["loss"][0] / 4
     assert not model.interrupted_

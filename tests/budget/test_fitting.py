@@ -96,10 +96,10 @@ def test_paper_fits_and_uses_the_budget(digits):
     refused(BudgetError, train, *digits, budget=1000, **PAPER)
 
 
-def test_without_a_search_the_layout_is_compact(digits):
+def test_without_a_search_the_layout_is_full(digits):
     """effort="quick" makes no short trainings, not even to choose the layout for a budget."""
     found = train(*digits, budget="4KB", model="components", **QUICK)
-    assert found.classifier.layout_ == "compact"
+    assert found.classifier.layout_ == "full"
 
 
 def test_a_result_predicts_as_its_classifier_does():

@@ -40,7 +40,7 @@ def test_each_form_of_components_uses_the_budget(budget):
     problem, kind = problem_of(X[:300].astype(np.uint8), y[:300], budget), ComponentsKind()
     found = sized(kind, problem).specs
     forms = [(spec.layout, spec.linear_bits) for spec in found]
-    assert forms == [(name, bits) for name in ("compact", "phases", "full") for bits in (None, 4)]
+    assert forms == [(name, bits) for name in ("full", "windows") for bits in (None, 4)]
     for spec in found:
         known = problem.limits, problem.target
         share = usage(kind.skeleton(spec, problem), *known, slack=True).share

@@ -60,7 +60,7 @@ PRESETS = {
     "windows": "g8-b8-t8-rows-ternary",
     "full": "g4-b4-t4-ternary",
 }
-DEFAULT_LAYOUT = "compact"
+DEFAULT_LAYOUT = "full"
 _WIDTHS = re.compile(r"g[148](-b[48](-t[48])?)?(-rows)?(-ternary)?")
 AUGMENTATIONS = ("shift", "affine", "flip", "scale", "noise", "rotate")
 MOST_CELLS = 255

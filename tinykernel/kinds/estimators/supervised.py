@@ -223,12 +223,12 @@ class Classifier(Budgeted, BaseClassifier, ClassParameters, Parameters):
 class TernaryKernelClassifier(BaseClassifier, ClassParameters, MachineParameters):
     """The kernel machine: binary components and ternary weights, and perhaps a linear part.
 
-    ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1}, or in {-1, 1} by the
-    layouts compact and phases: after Lei & Lan 2021, "Memory and Computation-Efficient Kernel SVM
-    via Binary Embedding and Ternary Model Coefficients". G, S, b, t and W of
-    ``R = S H G P H B`` are learned by gradient as far as `layout` stores them, B and P chosen by
-    short trainings (see `tinykernel.learn.components`). x' are the scaled inputs, and the scaler
-    is part of the model: the firmware takes raw sensor values of the dtype given to `fit`.
+    ``f(x) = alpha W sign(cos(R x' + b) + t) + beta`` with W in {-1, 0, 1} (in {-1, 1} by the
+    layouts compact and phases, which are chosen by hand alone): after Lei & Lan 2021, "Memory and
+    Computation-Efficient Kernel SVM via Binary Embedding and Ternary Model Coefficients". G, S, b,
+    t and W of ``R = S H G P H B`` are learned by gradient as far as `layout` stores them, B and P
+    chosen by short trainings (see `tinykernel.learn.components`). x' are the scaled inputs, and the
+    scaler is part of the model: the firmware takes raw sensor values of the dtype given to `fit`.
     `Classifier` chooses among this and other kinds of models.
 
     Parameters

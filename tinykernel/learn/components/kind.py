@@ -27,8 +27,8 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.run.capacity import MOST_CHOSEN, cut
 
 _DEFAULT = 2048
-# Layouts that are compared for a budget, of classes and of values.
-_LAYOUTS, _LAYOUTS_OF_VALUES = ("compact", "phases", "full"), ("windows", "compact")
+# Layouts that are compared for a budget: b and t are learned in each, and weights can be 0.
+_LAYOUTS = ("full", "windows")
 # Bits of a linear part beside components: most of classes, and where they take less than this
 # share of the flash, or are of values.
 _BESIDE, _BESIDE_EXACT, _EXACT_SHARE = 4, 8, 1 / 32
@@ -80,7 +80,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
         usual = options.usual_layout if options.layout == "auto" else options.layout
         layouts: Sequence[str] = (usual,)
         if options.layout == "auto" and self._is_open(problem) and not problem.is_quick:
-            layouts = _LAYOUTS_OF_VALUES if problem.of_values else _LAYOUTS
+            layouts = (usual, *(name for name in _LAYOUTS if name != usual))
         small = options.code == "small" or (options.code == "auto" and problem.once(_is_small))
         specs = []
         for layout in layouts:
@@ -236,8 +236,8 @@ def _is_small(problem: Problem) -> bool:
     kind = ComponentsKind()
     # Blocks, as trained models have, but for very many inputs.
     several = min(2 * padded_dimension(problem.data.X.shape[1]), MOST_COMPONENTS)
-    layouts = _LAYOUTS_OF_VALUES if problem.of_values else _LAYOUTS
-    layout = layouts[0] if problem.options.layout == "auto" else problem.options.layout
+    options = problem.options
+    layout = options.usual_layout if options.layout == "auto" else options.layout
     beside = kind._beside(problem)[0]
     with suppress(TinykernelError):  # its size is unknown without a compiler
         fast = problem.once(_largest, layout, beside, False, several)

@@ -38,7 +38,8 @@ class ComponentsOptions:
         'of +-1. "phases": G and starts in 8 bits. "full": G, starts and widths in 4 bits, ternary '
         'weights. "windows": these in 8 bits, and S for each row; each component is more accurate '
         'and takes more bytes. Widths such as "g4-b8" name others. "auto": for a budget, '
-        'the best of these on held-out rows, else "compact", or "windows" of a regressor.',
+        'the better of "full" and "windows" on held-out rows, else "full", or "windows" of a '
+        "regressor.",
     )
     sigma: float | None = option(
         None,
