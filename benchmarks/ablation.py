@@ -25,9 +25,9 @@ from sklearn.model_selection import train_test_split
 from tinykernel.base.hadamard import padded_dimension
 from tinykernel.data.load import TableSource
 from tinykernel.data.tables import Selection
+from tinykernel.learn.choice import trial_folds
 from tinykernel.learn.components.learner import Learner, MixedRows
 from tinykernel.learn.components.passes import Arithmetic
-from tinykernel.learn.folds import trial_folds
 from tinykernel.learn.inputs import (
     SharedTransform,
     choose_scaling,

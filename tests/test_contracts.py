@@ -11,7 +11,7 @@ from tests.codegen.test_certificate import Checker
 from tests.contracts import check_kind, check_one_class, check_piece, missing
 from tests.fuzz.proofs import load_checker
 from tinykernel import Classifier, NoveltyDetector, Regressor
-from tinykernel.kinds.catalogue import KINDS
+from tinykernel.kinds.selection import KINDS
 
 _N = 60
 _RNG = np.random.default_rng(0)

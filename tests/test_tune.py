@@ -22,8 +22,15 @@ from tinykernel.base.errors import (
     RowsError,
     ToolError,
 )
-from tinykernel.kinds.tune.curve import Point, curve, smallest_good
-from tinykernel.kinds.tune.trials import Outcome, Trial, deal_folds, scheduler
+from tinykernel.kinds.tune.curve import (
+    Outcome,
+    Point,
+    Trial,
+    curve,
+    deal_folds,
+    scheduler,
+    smallest_good,
+)
 from tinykernel.kinds.tune.tuner import Journal
 from tinykernel.pieces.components.spec import Components
 from tinykernel.run.report import Report, report

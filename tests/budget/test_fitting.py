@@ -20,7 +20,7 @@ from tinykernel.kinds.train import fitting
 from tinykernel.papers.classifier import PaperClassifier
 from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.convolutions.spec import Convolutions
-from tinykernel.run.capacity import needed_bytes, refuse_less_than_code
+from tinykernel.run.report import needed_bytes, refuse_less_than_code
 
 QUICK = {"epochs": 2, "effort": "quick", "random_state": 0}
 PAPER = {

@@ -22,7 +22,7 @@ from tinykernel.judge.event_rules import (
     rate_after,
     spread,
 )
-from tinykernel.judge.worst import TABLE, Mistake, save_worst
+from tinykernel.judge.events import TABLE, Mistake, save_worst
 from tinykernel.model.answers import Events, sums_over
 
 SECOND = 10

@@ -8,10 +8,8 @@ from sklearn.datasets import load_iris
 from tests.refusals import refused
 from tinykernel import Classifier, load, save, train
 from tinykernel.base.errors import BudgetError
-from tinykernel.kinds.catalogue import kinds_for
-from tinykernel.kinds.delivery import deliver
-from tinykernel.kinds.selection import select
-from tinykernel.kinds.sizing import Usage
+from tinykernel.kinds.planning import Usage
+from tinykernel.kinds.selection import deliver, kinds_for, select
 from tinykernel.kinds.train import fitting
 from tinykernel.model import records
 

@@ -11,7 +11,7 @@ from sklearn.neural_network import MLPClassifier
 from tests.firmware.local_models import SIGNALS
 from tinykernel import Classifier, NoveltyDetector, TernaryKernelClassifier, calibrate, convert
 from tinykernel.judge.event_rules import Stream, choose_events
-from tinykernel.kinds.catalogue import KINDS
+from tinykernel.kinds.selection import KINDS
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
 

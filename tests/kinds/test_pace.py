@@ -15,12 +15,11 @@ from tests.refusals import refused
 from tinykernel import Classifier, train
 from tinykernel.base.errors import TinykernelError
 from tinykernel.kinds import pace, planning
-from tinykernel.kinds.catalogue import KINDS
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.selection import select
+from tinykernel.kinds.selection import KINDS, select
 from tinykernel.learn.components.kind import ComponentsKind
-from tinykernel.learn.effort import Effort
 from tinykernel.learn.loop import Schedule
+from tinykernel.learn.options import Effort
 from tinykernel.papers.classifier import PaperClassifier
 
 pytestmark = pytest.mark.usefixtures("page")

@@ -10,12 +10,10 @@ from tinykernel import train
 from tinykernel.base.errors import BudgetError, OptionError
 from tinykernel.base.options import options_of
 from tinykernel.face.pages.page import trials_in_rows
-from tinykernel.kinds.catalogue import KINDS, kinds_for
-from tinykernel.kinds.delivery import deliver, estimated
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
-from tinykernel.kinds.selection import select
+from tinykernel.kinds.selection import KINDS, deliver, estimated, kinds_for, select
 from tinykernel.learn.announcement import TABLES, Announcement
 from tinykernel.learn.choice import Candidate
 from tinykernel.learn.options import TrainerOptions

@@ -5,9 +5,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tests.training.signals.test_training import chirps
-from tinykernel.kinds.catalogue import KINDS
+from tinykernel.kinds.planning import sized, usage
 from tinykernel.kinds.problem import Problem
-from tinykernel.kinds.sizing import sized, usage
+from tinykernel.kinds.selection import KINDS
 from tinykernel.learn.components.kind import ComponentsKind
 from tinykernel.learn.convolutions.kind import SeparableKind
 from tinykernel.learn.linear.kind import LinearKind, LinearSpec

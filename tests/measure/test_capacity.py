@@ -8,12 +8,12 @@ from tests.random_models import random_model
 from tinykernel import TinykernelError, report
 from tinykernel.base.checks import PRESETS
 from tinykernel.kinds.pace import Pace
+from tinykernel.kinds.planning import sized
 from tinykernel.kinds.problem import Problem
-from tinykernel.kinds.sizing import sized
 from tinykernel.learn.components.kind import ComponentsKind
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.trainset import prepare
-from tinykernel.run import capacity
+from tinykernel.run import report as sizes
 from tinykernel.run.limits import parse_limits
 
 
@@ -50,15 +50,15 @@ def test_code_that_was_not_measured_is_linked(monkeypatch, require_toolchain):
             raise TinykernelError("not measured")
         return real(model, target, budget, compiler=compiler)
 
-    monkeypatch.setattr(capacity, "report", no_table)
-    assert capacity.decisive_report(model, "cortex-m4").source == "linked"
+    monkeypatch.setattr(sizes, "report", no_table)
+    assert sizes.decisive_report(model, "cortex-m4").source == "linked"
 
 
 def test_few_rows_tell_the_size_of_models_of_images():
     """Rows with the extremes of a channel do, in place of those of every pixel."""
     X = np.random.default_rng(0).integers(0, 256, (400, 48)).astype(np.uint8)
-    few = X[capacity.some_rows(X, np.arange(400) % 2, n_channels=3)]
-    assert len(few) < 40 < len(capacity.some_rows(X, np.arange(400) % 2))
+    few = X[sizes.some_rows(X, np.arange(400) % 2, n_channels=3)]
+    assert len(few) < 40 < len(sizes.some_rows(X, np.arange(400) % 2))
     for channel in range(3):
         whole = X[:, channel::3]
         assert (few[:, channel::3].min(), few[:, channel::3].max()) == (whole.min(), whole.max())

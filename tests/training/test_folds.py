@@ -5,7 +5,7 @@ import pytest
 
 from tests.refusals import refused
 from tinykernel.base.errors import RowsError
-from tinykernel.learn.folds import hold_out, trial_folds
+from tinykernel.learn.choice import hold_out, trial_folds
 
 
 def test_groups_are_never_on_both_sides():

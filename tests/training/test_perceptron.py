@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tinykernel.learn.linear.training import LEVEL_STEPS, TrainingRows, round_linear
 from tinykernel.learn.loop import run_epochs
-from tinykernel.learn.perceptron.training import PerceptronLearner, PerceptronRecipe, levels_stage
+from tinykernel.learn.perceptron.kind import PerceptronLearner, PerceptronRecipe, levels_stage
 from tinykernel.pieces.grid import Grid
 
 N = 96  # rows

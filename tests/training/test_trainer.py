@@ -12,10 +12,8 @@ from tests.processes import captured
 from tests.random_models import components_of
 from tinykernel.base import progress
 from tinykernel.base.checks import PRESETS
-from tinykernel.kinds.catalogue import kinds_for
-from tinykernel.kinds.delivery import deliver
 from tinykernel.kinds.problem import Problem
-from tinykernel.kinds.selection import select
+from tinykernel.kinds.selection import deliver, kinds_for, select
 from tinykernel.learn.components import training as trainer
 from tinykernel.learn.components.learner import _NAMES
 from tinykernel.learn.inputs import layout_of

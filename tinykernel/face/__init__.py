@@ -18,7 +18,6 @@ from tinykernel.face.arguments import flag
 from tinykernel.face.commands.boards import emulate_command, monitor_command, record_command
 from tinykernel.face.commands.calibrate import calibrate_command
 from tinykernel.face.commands.data import data_command
-from tinykernel.face.commands.demo import demo_command, try_command
 from tinykernel.face.commands.evaluate import drift_command, evaluate_command, verify_command
 from tinykernel.face.commands.export import export_command, flash_command
 from tinykernel.face.commands.inspect import (
@@ -28,7 +27,7 @@ from tinykernel.face.commands.inspect import (
     targets_command,
 )
 from tinykernel.face.commands.predict import predict_command
-from tinykernel.face.commands.report import bench_command, report_command
+from tinykernel.face.commands.report import bench_command, demo_command, report_command, try_command
 from tinykernel.face.commands.train import train_command, tune_command
 
 __all__ = ["app", "main"]

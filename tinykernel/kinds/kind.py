@@ -11,8 +11,7 @@ from tinykernel.compile.plan import pack
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.learn.announcement import Announcement
-from tinykernel.learn.choice import Candidate, joined, side_by_side
-from tinykernel.learn.folds import Fold
+from tinykernel.learn.choice import Candidate, Fold, joined, side_by_side
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.model.integer import IntegerModel
 from tinykernel.run.estimate import work_of

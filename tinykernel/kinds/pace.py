@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import floor, inf
 
 from tinykernel.base import progress
-from tinykernel.learn.effort import NAMED, Effort
+from tinykernel.learn.options import NAMED, Effort
 
 # Shares of the time: until when settings are searched, for finalists and the final training, and
 # until when that should end, as speeds vary.

@@ -13,18 +13,15 @@ from numpy.typing import NDArray
 from tinykernel.base.checks import thread_count
 from tinykernel.base.errors import BudgetError, OptionError, ShapeError, TinykernelError
 from tinykernel.base.text import count
-from tinykernel.learn.choice import Candidate, Choice, choose
-from tinykernel.learn.effort import Effort
-from tinykernel.learn.folds import Fold, final_fold, trial_folds
-from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.choice import Candidate, Choice, Fold, choose, final_fold, trial_folds
+from tinykernel.learn.options import Effort, TrainerOptions
 from tinykernel.learn.recipe import seed_of
 from tinykernel.learn.signals.clips import Clips
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.frame.spec import Frame
-from tinykernel.run.capacity import decisive_report, some_rows
 from tinykernel.run.limits import Limits
-from tinykernel.run.report import Report
+from tinykernel.run.report import Report, decisive_report, some_rows
 
 _Result = TypeVar("_Result")
 # With fewer rows or groups all four quarters are held out in turn, not one alone.

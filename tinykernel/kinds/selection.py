@@ -1,6 +1,7 @@
-"""`select`: the best kind, size and settings for a problem.
+"""`select`: the best kind, size and settings for a problem; `deliver`: its final training.
 
-Specs of all kinds that apply are sized by untrained models (`sizing`). Short trainings on folds
+Kinds are found in the folders of `learn`. Specs of all that apply are sized by untrained models
+(`planning`). Short trainings on folds
 race: each kind tunes its settings in rounds, the cheapest kinds first, and what is far behind is
 out. Finalists are trained as they will be delivered on the same rows, and `choice.choose` decides
 by the losses on held-out rows: the cheapest one within one standard error of the best.
@@ -10,19 +11,44 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from tinykernel.base import progress
-from tinykernel.base.errors import OptionError
+from tinykernel.base.errors import BudgetError, OptionError, TinykernelError
 from tinykernel.kinds.kind import AnyKind, RaceTrial, Spec
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.planning import plan_search, usual_pace
+from tinykernel.kinds.planning import (
+    Usage,
+    no_room,
+    plan_final,
+    plan_search,
+    sized,
+    usage,
+    usual_pace,
+)
 from tinykernel.kinds.problem import Problem
-from tinykernel.kinds.sizing import no_room, sized
-from tinykernel.learn.choice import Candidate, Choice, joined, side_by_side
-from tinykernel.learn.folds import Fold
+from tinykernel.learn.choice import Candidate, Choice, Fold, joined, side_by_side
+from tinykernel.learn.loop import TrainingResult
+from tinykernel.learn.options import ROOMS, TrainerOptions
+from tinykernel.model.integer import IntegerModel
+
+#: Those of each ``kind.py``, in the order of their announcements.
+KINDS: tuple[AnyKind, ...] = tuple(
+    sorted(
+        (kind for room in ROOMS for kind in import_module(f"tinykernel.learn.{room}.kind").KINDS),
+        key=lambda kind: kind.about.rank,
+    )
+)
+
+
+def kinds_for(options: TrainerOptions) -> list[AnyKind]:
+    """Return the kinds that the options allow: by `model`, and by a size."""
+    names = options.kinds()
+    return [kind for kind in KINDS if kind.name in names]
+
 
 _RACE, _FINALS = "comparing kinds of models", "training in full to compare"
 # A kind far behind after a final is not trained on more folds.
@@ -326,3 +352,52 @@ class _Race:
             pairs = zip(candidates, costs, strict=True)
             candidates = [replace(candidate, cost=cost) for candidate, cost in pairs]
         return self.problem.choose(candidates, folds, margin)
+
+
+#: What a model uses; sizes that are not known are within the limits.
+Measure = Callable[[IntegerModel], Usage]
+
+
+def estimated(problem: Problem) -> Measure:
+    """Return the measure by which trainings decide."""
+
+    def measured(model: IntegerModel) -> Usage:
+        try:
+            return usage(model, problem.limits, problem.target)
+        except TinykernelError:
+            return Usage(0.0, "")
+
+    return measured
+
+
+def deliver(
+    selection: Selected, problem: Problem, *measures: Measure
+) -> tuple[TrainingResult, int]:
+    """Train until the model is within the limits by each of the measures, in their order.
+
+    Returns the result, and the number of trainings. If Ctrl-C ended a training whose model is over
+    a limit, it is not repeated.
+    """
+    kind, pace, trainings = selection.kind, selection.pace, 0
+    plan_final(pace, kind, selection.spec, problem)
+    spec = kind.settle(selection.spec, problem, pace)
+    while True:
+        trainings += 1
+        result = kind.fit(spec, problem, pace)
+        pace.is_settled = True
+        uses = (measure(result.machine) for measure in measures)
+        over = next((used for used in uses if used.share > 1), None)
+        if over is None:
+            return result, trainings
+        if result.history.interrupted:
+            raise BudgetError(
+                "training was interrupted and is not repeated with a smaller model; this one "
+                f"needs {over.text}; give a larger budget"
+            )
+        needs = f"the trained model needs {over.text}"
+        if size := problem.options.size:
+            raise BudgetError(f"{needs}; use fewer {{{size}}}", **{size: None})
+        smaller = kind.smaller(spec, over.excess(result.machine), result.machine, problem)
+        if smaller is None:
+            raise BudgetError(f"{needs}; give a larger budget")
+        spec = smaller

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.learn.choice import Candidate, choose
-from tinykernel.learn.folds import Fold
+from tinykernel.learn.choice import Candidate, Fold, choose
 from tinykernel.learn.linear.ridge import Ridge, WeightedRows
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.recipe import Recipe

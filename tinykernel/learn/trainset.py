@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.base.checks import as_groups, check_choice, check_positive
 from tinykernel.base.errors import DataError, OptionError, RowsError, TinykernelError
 from tinykernel.base.text import listed
-from tinykernel.learn.folds import weights_like
+from tinykernel.learn.choice import weights_like
 from tinykernel.learn.loss import Truth, targets_of
 from tinykernel.learn.options import RegressorOptions
 from tinykernel.model.fixed import ValueUnits

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from tinykernel.base import progress
-from tinykernel.learn.folds import Fold, trial_folds
+from tinykernel.learn.choice import Fold, trial_folds
 from tinykernel.learn.linear.normal_equations import (
     LIKELY,
     PENALTIES,

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from tinykernel import NoveltyDetector, verify
-from tinykernel.kinds.prototypes import PrototypesKind
+from tinykernel.kinds.estimators.oneclass import PrototypesKind
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tinykernel.learn import smooth
-from tinykernel.learn.folds import trial_folds
+from tinykernel.learn.choice import trial_folds
 from tinykernel.learn.options import RegressorOptions
 from tinykernel.learn.recipe import Recipe
 from tinykernel.learn.trainset import prepare_values

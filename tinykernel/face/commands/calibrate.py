@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tinykernel.data.partition import Dataset, Rows
-    from tinykernel.judge.worst import Mistake
+    from tinykernel.judge.events import Mistake
     from tinykernel.kinds.estimators.oneclass import NoveltyDetector
-    from tinykernel.kinds.sizing import Usage
+    from tinykernel.kinds.planning import Usage
     from tinykernel.learn.novelty import Alarms
     from tinykernel.model.integer import IntegerModel
     from tinykernel.run.report import Report
@@ -201,7 +201,7 @@ def _events(
 ) -> _Done:
     """Choose the events of a stream on recordings that were not trained on."""
     from tinykernel.judge import events
-    from tinykernel.judge.worst import worst_of
+    from tinykernel.judge.events import worst_of
 
     sources = events.recordings_for(file.model, file.source(data))
     if sources is None:
@@ -241,7 +241,7 @@ def _events(
 
 def _print_promises(done: _Done) -> None:
     """Print what three promises cost, and when the worst mistakes are."""
-    from tinykernel.judge.worst import FIELDS
+    from tinykernel.judge.events import FIELDS
 
     rows = [
         [f"{p['false_alarms_an_hour']:.3g}/h", *(str(p[name]) for name in _AT_PROMISES)]
@@ -257,7 +257,7 @@ def _print_promises(done: _Done) -> None:
 
 def _save_worst(folder: Path, file: ModelFile, done: _Done) -> None:
     """Write the worst mistakes; clips that are joined have none."""
-    from tinykernel.judge.worst import save_worst as write
+    from tinykernel.judge.events import save_worst as write
 
     silent = list(map(str, file.origin.background_of(done.model.classes)))
     if "worst" not in done.result:
@@ -314,8 +314,7 @@ def _one_class(
     groups: NDArray[Any] | None,
 ) -> _Done:
     """Set the threshold of a model of one class."""
-    from tinykernel.kinds.estimators.oneclass import calibrate_one_class
-    from tinykernel.kinds.prototypes import CLASSES
+    from tinykernel.kinds.estimators.oneclass import CLASSES, calibrate_one_class
 
     if false_alarms is None:
         raise args.misuse("--false-alarms", "missing; a model of one class needs it")
@@ -426,7 +425,7 @@ def _fit(
     import numpy as np
 
     from tinykernel.kinds.estimators.oneclass import NoveltyDetector
-    from tinykernel.kinds.sizing import usage
+    from tinykernel.kinds.planning import usage
     from tinykernel.run.report import report
 
     target, cut = options["target"], rows.origin.recordings

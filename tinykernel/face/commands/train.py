@@ -194,7 +194,7 @@ def _check(options: Mapping[str, Any], typed: set[str]) -> None:
             f"{options['target']} has no flash to measure; choose a microcontroller as --target",
         )
     if options["budget"] is not None:
-        from tinykernel.run.capacity import refuse_less_than_code
+        from tinykernel.run.report import refuse_less_than_code
 
         refuse_less_than_code(options["budget"].flash, options["target"])
     task, data = options["task"], options["data"]
@@ -290,7 +290,7 @@ def tune_command(
     options |= {"data": data, "output": output, "task": "classes"}
     find_target(options["target"])
     from tinykernel.face.dataset import is_by_group, training_data
-    from tinykernel.kinds.tune.trials import scheduler
+    from tinykernel.kinds.tune.curve import scheduler
     from tinykernel.kinds.tune.tuner import tune, write_call
 
     if output is not None:

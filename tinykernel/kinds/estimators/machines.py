@@ -15,10 +15,8 @@ from tinykernel.base.frames import coded_rows, in_numbers, plain_labels
 from tinykernel.base.options import option
 from tinykernel.base.text import listed
 from tinykernel.compile.targets import find_target
-from tinykernel.kinds.catalogue import kinds_for
-from tinykernel.kinds.delivery import deliver, estimated
 from tinykernel.kinds.problem import Problem, check_rows
-from tinykernel.kinds.selection import Selected, select
+from tinykernel.kinds.selection import Selected, deliver, estimated, kinds_for, select
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.learn.options import Parameters, TrainerOptions
 from tinykernel.learn.recipe import Recipe
@@ -26,8 +24,8 @@ from tinykernel.learn.trainset import TrainSet
 from tinykernel.model.file import ModelFileMixin
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.scale import to_raw
-from tinykernel.run.capacity import limits_on
 from tinykernel.run.limits import Limits, parse_limits
+from tinykernel.run.report import limits_on
 
 #: The processor that limits are for, unless another one is given.
 DEFAULT_TARGET = "cortex-m4"

@@ -16,23 +16,19 @@ from tinykernel.base.errors import OptionError, TinykernelError, warn
 from tinykernel.base.frames import coded_rows
 from tinykernel.base.text import count
 from tinykernel.compile.targets import find_target
-from tinykernel.kinds.catalogue import kinds_for
-from tinykernel.kinds.delivery import deliver, estimated
 from tinykernel.kinds.estimators.supervised import Classifier, Regressor
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.planning import usual_pace
+from tinykernel.kinds.planning import Usage, usage, usual_pace
 from tinykernel.kinds.problem import Problem
-from tinykernel.kinds.selection import select
-from tinykernel.kinds.sizing import Usage, usage
+from tinykernel.kinds.selection import deliver, estimated, kinds_for, select
 from tinykernel.kinds.train.teaching import soft_labels, train_drawn
 from tinykernel.learn.convolutions.options import SEPARABLE
 from tinykernel.learn.signals.clips import Clips, check_options
 from tinykernel.learn.trees.kind import single_tree
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
-from tinykernel.run.capacity import decisive_report, limits_on
 from tinykernel.run.limits import Limits
-from tinykernel.run.report import Report, report
+from tinykernel.run.report import Report, decisive_report, limits_on, report
 
 #: The method of this package. Any other is a class of classifiers, whose components are drawn.
 LEARNED = "learned"

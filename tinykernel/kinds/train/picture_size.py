@@ -12,9 +12,8 @@ from tinykernel.base import progress
 from tinykernel.base.errors import TinykernelError
 from tinykernel.base.resizing import resized
 from tinykernel.kinds.train.fitting import train
-from tinykernel.learn.choice import Candidate, choose
+from tinykernel.learn.choice import Candidate, choose, hold_out
 from tinykernel.learn.convolutions.chains import no_chains
-from tinykernel.learn.folds import hold_out
 from tinykernel.learn.loss import WIDE_TEMPERATURES, Truth
 from tinykernel.learn.trainset import class_weights
 

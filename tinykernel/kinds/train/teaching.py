@@ -22,7 +22,7 @@ from tinykernel.base.elementary import logs
 from tinykernel.base.errors import BudgetError, DataError, OptionError, RowsError, ShapeError
 from tinykernel.base.hadamard import padded_dimension
 from tinykernel.kinds.kind import reduced
-from tinykernel.kinds.sizing import Usage
+from tinykernel.kinds.planning import Usage
 from tinykernel.learn.inputs import WORD, components_within
 from tinykernel.learn.loss import WIDE_TEMPERATURES
 from tinykernel.learn.teachers import no_teacher
@@ -30,8 +30,8 @@ from tinykernel.model.answers import softmax
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
 from tinykernel.pieces.ternary.spec import Ternary
-from tinykernel.run.capacity import DRAWN, MOST_CHOSEN
 from tinykernel.run.limits import Limits
+from tinykernel.run.report import DRAWN, MOST_CHOSEN
 
 _FOLDS = 5
 _STEPS = 64  # of a weight of a class, so that the last bits of a probability change nothing

@@ -31,20 +31,23 @@ from tinykernel.base.files import write_bytes_atomically
 from tinykernel.base.frames import without_codes
 from tinykernel.base.text import column_names, percent
 from tinykernel.compile.targets import find_target
-from tinykernel.kinds.tune.curve import TuneResult, curve, kilobytes, smallest_good
-from tinykernel.kinds.tune.trials import (
+from tinykernel.kinds.tune.curve import (
     Outcome,
     Stopped,
     Trial,
+    TuneResult,
     Work,
+    curve,
     deal_folds,
     is_remote,
+    kilobytes,
     run_trial,
+    smallest_good,
 )
 from tinykernel.learn.options import SIZE_OPTIONS
 from tinykernel.model.file import load, save
-from tinykernel.run.capacity import decisive_report
 from tinykernel.run.limits import Limits, parse_limits, parse_size
+from tinykernel.run.report import decisive_report
 
 #: Default sizes in KB, up to the budget, which is tried, too.
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 30)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.learn.choice import Fold
 from tinykernel.learn.components.passes import (
     OUTPUT_MULTIPLE,
     Arithmetic,
@@ -27,7 +28,6 @@ from tinykernel.learn.components.steps import (
     learn_slot,
     ternarise,
 )
-from tinykernel.learn.folds import Fold
 from tinykernel.learn.inputs import WORD, layout_of, neighbour_distance
 from tinykernel.learn.linear.training import input_moments, linear_dropout, round_linear
 from tinykernel.learn.loop import SLOTS, History, Learned, Replan, one_cycle, run_epochs

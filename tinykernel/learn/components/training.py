@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base import progress
+from tinykernel.learn.choice import hold_out, trial_folds
 from tinykernel.learn.components.learner import Learner, MixedRows, TrialData, Validation
 from tinykernel.learn.components.passes import Arithmetic
-from tinykernel.learn.folds import hold_out, trial_folds
 from tinykernel.learn.inputs import SharedTransform, choose_scaling, draw_transform, layout_of
 from tinykernel.learn.loop import Replan, TrainingResult
 from tinykernel.learn.loss import Truth

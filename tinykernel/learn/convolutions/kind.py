@@ -9,7 +9,7 @@ import numpy as np
 from tinykernel.kinds.kind import Kind, Spec, candidate_of
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
-from tinykernel.learn.choice import Candidate
+from tinykernel.learn.choice import Candidate, Fold
 from tinykernel.learn.convolutions.chains import no_chains, responses_of
 from tinykernel.learn.convolutions.options import CHAINS, SEPARABLE
 from tinykernel.learn.convolutions.separable import no_separable
@@ -18,13 +18,12 @@ from tinykernel.learn.convolutions.training import (
     PreparedConvolutions,
     PreparedImages,
 )
-from tinykernel.learn.folds import Fold
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.learn.loss import WIDE_TEMPERATURES
 from tinykernel.learn.signals.clips import PreparedClips
 from tinykernel.learn.signals.planes import PreparedPlanes, spectrum_of_planes
 from tinykernel.model.integer import IntegerModel
-from tinykernel.run.capacity import MOST_CHANNELS
+from tinykernel.run.report import MOST_CHANNELS
 
 #: Share of the epochs of convolutions that tells which is better. A quarter of them preferred
 #: chains on USPS in 8 KB, with a loss of 0.051 to 0.055; half have 0.045 to 0.036, and all 0.040 to

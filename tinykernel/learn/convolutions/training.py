@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import OptionError, ShapeError
 from tinykernel.learn.augment import Augmentation
+from tinykernel.learn.choice import Fold
 from tinykernel.learn.convolutions.chains import (
     ConvolutionLearner,
     ConvolutionPlan,
@@ -17,7 +18,6 @@ from tinykernel.learn.convolutions.chains import (
     convolution_plan,
 )
 from tinykernel.learn.convolutions.separable import SeparableLearner, SeparablePlan, separable_plan
-from tinykernel.learn.folds import Fold
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear.training import (
     TrainingRows,

@@ -12,8 +12,7 @@ from tinykernel.base.errors import RangeError, TinykernelError
 from tinykernel.kinds.kind import Kind, Rounds, Spec, best_trial, candidate_of
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
-from tinykernel.learn.choice import Candidate
-from tinykernel.learn.folds import Fold, trial_folds
+from tinykernel.learn.choice import Candidate, Fold, trial_folds
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear.normal_equations import RoundedWeights, decided, fit_levels
 from tinykernel.learn.linear.options import LINEAR

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tinykernel.base import progress
 from tinykernel.base.compiled import njit
 from tinykernel.base.elementary import exp, logs
-from tinykernel.learn.folds import Fold
+from tinykernel.learn.choice import Fold
 from tinykernel.learn.linear.ridge import (
     DEVIATION,
     EXACT,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tinykernel.base.checks import thread_count
 from tinykernel.base.errors import DataError
 from tinykernel.base.hadamard import LANES, run_on_rows
-from tinykernel.learn.folds import hold_out
+from tinykernel.learn.choice import hold_out
 from tinykernel.learn.linear import passes
 from tinykernel.learn.linear.normal_equations import (
     RoundedWeights,

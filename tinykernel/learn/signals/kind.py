@@ -11,8 +11,7 @@ from tinykernel.base.errors import warn
 from tinykernel.kinds.kind import Kind, Rounds, Spec, best_trial, candidate_of
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
-from tinykernel.learn.choice import Candidate, joined
-from tinykernel.learn.folds import Fold
+from tinykernel.learn.choice import Candidate, Fold, joined
 from tinykernel.learn.linear.normal_equations import MOST_INPUTS as MOST_COUNTS
 from tinykernel.learn.linear.normal_equations import decided, fit_levels
 from tinykernel.learn.linear.training import TrainingRows
@@ -34,7 +33,7 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.offset.spec import NARROW, Offset
 from tinykernel.pieces.spectrum.spec import Spectrum
-from tinykernel.run.capacity import MOST_KERNELS
+from tinykernel.run.report import MOST_KERNELS
 
 _DEFAULT, _DEFAULT_BITS = 256, 4
 # Widths of weights on counts: with two bits there are more kernels, which pays where they are few.

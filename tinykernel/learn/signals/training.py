@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tinykernel.base import progress
 from tinykernel.base.errors import DataError, OptionError, ShapeError
 from tinykernel.learn.augment import with_spectra, with_windows
-from tinykernel.learn.folds import Fold, trial_folds
+from tinykernel.learn.choice import Fold, trial_folds
 from tinykernel.learn.linear import ridge as closed_form
 from tinykernel.learn.linear.normal_equations import (
     LIKELY,

@@ -13,8 +13,7 @@ from tinykernel.compile.targets import find_target
 from tinykernel.kinds.kind import Kind, RaceTrial, Rounds, Spec, candidate_of
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem, too_small
-from tinykernel.learn.choice import Candidate, joined
-from tinykernel.learn.folds import Fold
+from tinykernel.learn.choice import Candidate, Fold, joined
 from tinykernel.learn.loop import History, TrainingResult
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.learn.trees.forest import Room, TreeOptions
@@ -30,8 +29,8 @@ from tinykernel.learn.trees.search import (
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.trees.pack import tree_bytes
 from tinykernel.pieces.trees.spec import Trees
-from tinykernel.run.capacity import allowed_bytes, needed_bytes
 from tinykernel.run.estimate import steps_within
+from tinykernel.run.report import allowed_bytes, needed_bytes
 
 _DEFAULT_BYTES = 8192  # of tables, without a budget.
 _QUICK_TREES = 64  # of each output, with effort="quick"

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base import progress
 from tinykernel.base.errors import DataError, RangeError
-from tinykernel.learn.choice import side_by_side
-from tinykernel.learn.folds import Fold
+from tinykernel.learn.choice import Fold, side_by_side
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear.training import (
     LinearLearner,
