@@ -11,9 +11,8 @@ from tests.refusals import refused
 from tinykernel.base.errors import ToolError
 from tinykernel.compile.targets import find_target
 from tinykernel.run.decoders import VARIABLE_STACK, MachineState, decode
-from tinykernel.run.footprint import size_script
+from tinykernel.run.footprint import Function, read_functions, size_script, worst_case_stack
 from tinykernel.run.program import find_toolchain
-from tinykernel.run.stack import Function, read_functions, worst_case_stack
 
 PROGRAM = compiling.program("frames")
 

@@ -23,10 +23,10 @@ from tinykernel.pieces.catalogue import PARTS, code_of
 from tinykernel.pieces.catalogue import STAGES as KINDS
 from tinykernel.run.emulated import Block
 from tinykernel.run.estimate import estimate_instructions
+from tinykernel.run.footprint import symbols
 from tinykernel.run.limits import parse_clock
 from tinykernel.run.parity import write_rows
 from tinykernel.run.program import MODEL, Program, build_closest, find_platforms
-from tinykernel.run.stack import symbols
 
 # The runtime has one routine per file, so the file of a function shows its stage. Other functions
 # (arithmetic on words, library routines) belong to the stage that calls them.

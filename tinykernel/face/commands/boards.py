@@ -16,7 +16,6 @@ from tinykernel.base import reading as parsing
 from tinykernel.base.errors import DataError, ModelError
 from tinykernel.base.text import count
 from tinykernel.face import arguments as args
-from tinykernel.face.arguments import argument, misuse, option
 from tinykernel.face.rows import ModelFile, open_model
 
 if TYPE_CHECKING:
@@ -27,16 +26,16 @@ if TYPE_CHECKING:
 
 
 def emulate_command(
-    model: Path | None = argument("MODEL", "model: .tkm or .pkl", value=None),
-    recording: str | None = argument(
+    model: Path | None = args.argument("MODEL", "model: .tkm or .pkl", value=None),
+    recording: str | None = args.argument(
         "RECORDING", "samples to push in real time, for 'monitor'", value=None
     ),
-    target: str = option(
+    target: str = args.option(
         "--target -t TARGET",
         "processor to emulate, or host to run the program on this computer",
         value="host",
     ),
-    sensor: str | None = option(
+    sensor: str | None = args.option(
         "still|shaking|turning", "instead of MODEL: print x, y and z of a movement at 100 Hz"
     ),
 ) -> None:
@@ -47,9 +46,9 @@ def emulate_command(
     port, which shows decisions or events.
     """
     if (model is None) == (sensor is None) or (recording is not None and model is None):
-        raise misuse("MODEL", "give either MODEL or --sensor")
+        raise args.misuse("MODEL", "give either MODEL or --sensor")
     if recording == "-":
-        raise misuse("RECORDING", "is read again and again; give a file")
+        raise args.misuse("RECORDING", "is read again and again; give a file")
     from tinykernel.model.file import load
     from tinykernel.model.pipelines import as_integer_model
     from tinykernel.run.emulator import emulated_board, emulated_sensor

@@ -14,8 +14,6 @@ from tinykernel.base.text import count, listed, size
 from tinykernel.compile.targets import find_target
 from tinykernel.face import arguments as args
 from tinykernel.face import evaluation as judging
-from tinykernel.face.arguments import misuse
-from tinykernel.face.evaluation import print_notes
 from tinykernel.face.gathering import SET, typed_settings
 from tinykernel.face.output import print_json, print_pairs, print_table, showing_progress
 from tinykernel.face.rows import (
@@ -384,7 +382,7 @@ def train_novelty(options: Mapping[str, Any]) -> None:
             }
         )
     elif not options["quiet"]:
-        print_notes(rows.notes)
+        judging.print_notes(rows.notes)
         inputs = f"{model.n_features} {'inputs' if model.input.is_table else 'counts'}"
         pairs = [
             ("data", f"{count(len(rows.X_train), 'row')} of {rows.source}"),
@@ -412,9 +410,9 @@ def _read(options: Mapping[str, Any]) -> Dataset:
     if isinstance(source, PictureSource):
         raise DataError(f"{data}: a model of one class takes rows or recordings, not pictures")
     if options["missing"] is not None:
-        raise misuse("--missing", "not an option for rows of one class; leave it out")
+        raise args.misuse("--missing", "not an option for rows of one class; leave it out")
     if options["hop"] is not None:
-        raise misuse("--hop", "only for recordings; give --window")
+        raise args.misuse("--hop", "only for recordings; give --window")
     return normal_rows(data, selection_of(options))
 
 

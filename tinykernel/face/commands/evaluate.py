@@ -14,20 +14,7 @@ from tinykernel.base.text import count, percent
 from tinykernel.compile.targets import TARGETS
 from tinykernel.face import arguments as args
 from tinykernel.face import evaluation as judging
-from tinykernel.face.arguments import misuse
-from tinykernel.face.evaluation import (
-    print_notes,
-    print_verification,
-    usage_in_words,
-    verification_json,
-)
-from tinykernel.face.output import (
-    fail_if_any,
-    print_json,
-    print_pairs,
-    print_table,
-    showing_progress,
-)
+from tinykernel.face import output as out
 from tinykernel.face.rows import ModelFile, open_model, rows_to_judge, without_training
 
 if TYPE_CHECKING:
@@ -58,7 +45,7 @@ def evaluate_command(
     integer = opened.model
     if integer.events is not None and _events(opened, data, train, as_json=as_json, quiet=quiet):
         return
-    with showing_progress(quiet):
+    with out.showing_progress(quiet):
         judged = rows_to_judge(opened, data, train=train)
         rows, y = judged.rows, judged.y
         assert y is not None
@@ -71,11 +58,11 @@ def evaluate_command(
     if as_json:
         about: dict[str, Any] = {"data": rows.source, "part": rows.part, "notes": list(rows.notes)}
         about |= {"seen_in_training": seen, "seen_in_calibration": calibrated}
-        print_json(about | {"clips": clips and clips.to_dict()} | result.to_dict())
+        out.print_json(about | {"clips": clips and clips.to_dict()} | result.to_dict())
         return
     if quiet:
         return
-    print_pairs([("data", f"{rows.part} of {rows.source}")])
+    out.print_pairs([("data", f"{rows.part} of {rows.source}")])
     judging.print_figures(result)
     judging.print_verdict(result)
     if clips is not None:
@@ -95,7 +82,7 @@ def _events(file: ModelFile, data: str, train: str | None, *, as_json: bool, qui
     """Judge the events of long recordings; False of other data."""
     from tinykernel.judge import events
 
-    with showing_progress(quiet):
+    with out.showing_progress(quiet):
         held = events.recordings_for(file.model, file.source(data))
         if held is None or not held.is_long:
             return False
@@ -109,11 +96,13 @@ def _events(file: ModelFile, data: str, train: str | None, *, as_json: bool, qui
         result = events.evaluate_events(file.model, events.streams_of(file.model, held, silent))
     cautions = events.over_promise(result, file.about)
     if as_json:
-        print_json({"data": held.source, "seen_in_training": seen} | result.to_dict() | cautions)
+        out.print_json(
+            {"data": held.source, "seen_in_training": seen} | result.to_dict() | cautions
+        )
     elif not quiet:
-        print_pairs([("data", held.source), *events.events_in_words(result)])
+        out.print_pairs([("data", held.source), *events.events_in_words(result)])
         columns = events.CURVE_COLUMNS
-        print_table(columns, events.curve_in_words(result), right=columns)
+        out.print_table(columns, events.curve_in_words(result), right=columns)
         if seen:
             typer.echo(judging.usage_in_words(seen))
         judging.print_notes(held.notes)
@@ -172,7 +161,7 @@ def drift_command(
     result = drift(counted, expected, false_alarm=false_alarms, independent=independent)
     if as_json:
         about = {"model": model, "counters": counters, "expected": expected.to_dict()}
-        print_json(about | result.to_dict())
+        out.print_json(about | result.to_dict())
     elif not quiet:
         _print(opened.model, result, expected)
     if result.differs or not result.enough:
@@ -196,12 +185,12 @@ def _print(model: IntegerModel, result: Drift, expected: Expected) -> None:
     here, there = (f"{share:.3g}" for share in saturated)
     rows.append(("saturated values", here, there))
     columns = ("decision", "device", "held-out rows")
-    print_table(columns, rows, right=columns[1:])
+    out.print_table(columns, rows, right=columns[1:])
     typer.echo()
     count = f"{result.decisions}, which count as {result.independent:.0f} independent ones"
     chance = f"shares {result.p_labels:.2g}, margin {result.p_margin:.2g}, "
     freedom = f"{result.degrees} degrees of freedom"
-    print_pairs(
+    out.print_pairs(
         [
             ("decisions", count),
             ("held-out rows", str(expected.rows)),
@@ -220,10 +209,10 @@ def verify_on_port(
     from tinykernel.run.link import ConnectedBoard, Link, find_port
 
     if not re.fullmatch(r"all|0*[1-9][0-9]{0,8}", rows):
-        raise misuse("--rows", f"{rows!r}: give a number of rows, or all")
+        raise args.misuse("--rows", f"{rows!r}: give a number of rows, or all")
     most, opened = None if rows == "all" else int(rows), open_model(model)
     integer = opened.model
-    with showing_progress(quiet), Link(find_port(port)) as link:
+    with out.showing_progress(quiet), Link(find_port(port)) as link:
         board = ConnectedBoard(link)
         judged = rows_to_judge(opened, data, needs_labels=False)
         chosen = _some(integer, replace(judged.rows, y=judged.y), most)
@@ -231,19 +220,21 @@ def verify_on_port(
         result = verify_on_board(board, integer, chosen.X, chosen.y, recordings=recordings)
     part = chosen.part if most is None else f"{count(len(chosen.X), 'row')}: {chosen.part}"
     if as_json:
-        print_json(
-            verification_json(result.verification)
+        out.print_json(
+            judging.verification_json(result.verification)
             | {"part": part, "notes": list(chosen.notes)}
             | result.timing.to_dict()
             | {"stack": result.stack, "stack_promised": result.stack_promised}
         )
     elif not quiet:
-        print_verification([result.verification], f"{part} of {chosen.source}")
+        judging.print_verification([result.verification], f"{part} of {chosen.source}")
         promised = "" if result.stack_promised is None else f", {result.stack_promised} promised"
         stack = "not measured" if result.stack is None else f"{result.stack} bytes seen{promised}"
         timing = result.timing
         time = f"{timing.microseconds:.1f} microseconds" if timing.microseconds else ""
-        print_pairs([("inference", time), ("cycles", str(timing.cycles or "")), ("stack", stack)])
+        out.print_pairs(
+            [("inference", time), ("cycles", str(timing.cycles or "")), ("stack", stack)]
+        )
     verification, problems = result.verification, list[str]()
     if not verification.ok:
         problems.append(
@@ -255,7 +246,7 @@ def verify_on_port(
             f"{result.timing.name}: an inference took {result.stack} bytes of stack, more than "
             f"the {result.stack_promised} of the report; interrupts count, too"
         )
-    fail_if_any(problems)
+    out.fail_if_any(problems)
 
 
 def _some(model: IntegerModel, rows: Rows, most: int | None) -> Rows:
@@ -311,7 +302,7 @@ def verify_command(
 
     opened = open_model(model)
     integer = opened.model
-    with showing_progress(quiet):
+    with out.showing_progress(quiet):
         judged = rows_to_judge(opened, data, needs_labels=False)
         compared = replace(judged.rows, y=judged.y)
         recordings = compared.streams or None
@@ -329,19 +320,19 @@ def verify_command(
     if as_json:
         extra: dict[str, Any] = {"part": compared.part, "notes": list(compared.notes)}
         extra |= {"seen_in_training": seen, "evaluation": evaluation and evaluation.to_dict()}
-        answers = [verification_json(result) | extra for result in results]
-        print_json(answers if several else answers[0])
+        answers = [judging.verification_json(result) | extra for result in results]
+        out.print_json(answers if several else answers[0])
     elif results and not quiet:
-        print_verification(results, f"{compared.part} of {compared.source}")
-        print_notes(compared.notes)
+        judging.print_verification(results, f"{compared.part} of {compared.source}")
+        judging.print_notes(compared.notes)
         if evaluation is not None:
-            print_pairs(evaluation.words())
+            out.print_pairs(evaluation.words())
         if seen:
-            typer.echo(usage_in_words(seen))
+            typer.echo(judging.usage_in_words(seen))
     wrong = [
         f"{result.target}: {count(result.differences, 'difference')} between C and Python; the "
         f"first: {result.first_difference}"
         for result in results
         if not result.ok
     ]
-    fail_if_any(wrong + too_small)
+    out.fail_if_any(wrong + too_small)

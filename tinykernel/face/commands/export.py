@@ -11,7 +11,6 @@ from tinykernel.base.errors import BudgetError
 from tinykernel.base.text import size
 from tinykernel.compile.targets import Target, find_target
 from tinykernel.face import arguments as args
-from tinykernel.face.arguments import argument, flag, option
 from tinykernel.face.gathering import CONFIG, SET, gather
 from tinykernel.face.output import print_json, print_pairs
 from tinykernel.face.rows import ModelFile, open_model, rows_for
@@ -191,12 +190,12 @@ def _vectors(opened: ModelFile, data: str) -> NDArray[Any]:
 
 
 def flash_command(
-    folder: Path = argument("DIR", "the exported project"),
-    environment: str | None = option(
+    folder: Path = args.argument("DIR", "the exported project"),
+    environment: str | None = args.option(
         "--environment -e NAME", "environment of platformio.ini", default="all"
     ),
-    port: str | None = option("PORT", "serial port, if several boards are connected"),
-    trust: bool = flag("--trust", "build a folder that was not exported or was changed"),
+    port: str | None = args.option("PORT", "serial port, if several boards are connected"),
+    trust: bool = args.flag("--trust", "build a folder that was not exported or was changed"),
 ) -> None:
     """Build an exported project and flash the board.
 

@@ -13,7 +13,6 @@ from tinykernel.base.text import listed, percent, size
 from tinykernel.compile.targets import BOARDS, TARGETS, Target, boards_of, find_target
 from tinykernel.data.paths import find_data
 from tinykernel.face import arguments as args
-from tinykernel.face.arguments import JSON, MODEL, argument, check_output_file, option
 from tinykernel.face.gathering import known
 from tinykernel.face.output import print_json, print_pairs, print_table, showing_progress
 from tinykernel.face.rows import open_model
@@ -34,20 +33,20 @@ _CLASSES_SHOWN = 12
 
 
 def inspect_command(
-    model: Path = MODEL,
-    proof: Path | None = option(
+    model: Path = args.MODEL,
+    proof: Path | None = args.option(
         "FILE",
         "write the proved bounds, and inputs that reach them, as JSON; check_proof.py checks "
         "it against the exported C",
     ),
-    as_json: bool = JSON,
+    as_json: bool = args.JSON,
 ) -> None:
     """Show sizes, arithmetic and proved ranges of a model."""
     from tinykernel.compile.plan import pack
     from tinykernel.face.pages.page import training_in_words
 
     if proof is not None:
-        check_output_file(proof, (".json",), [model])
+        args.check_output_file(proof, (".json",), [model])
     opened = open_model(model)
     integer, ranges = opened.model, opened.model.ranges()
     if proof is not None:
@@ -340,10 +339,10 @@ def _fits(model: IntegerModel, cores: set[str]) -> list[dict[str, Any]]:
 
 
 def options_command(
-    names: list[str] | None = argument(
+    names: list[str] | None = args.argument(
         "NAME", "settings to show in full", value=None, autocompletion=complete_settings
     ),
-    as_json: bool = JSON,
+    as_json: bool = args.JSON,
 ) -> None:
     """List all settings, or show some in full.
 

@@ -16,7 +16,6 @@ from tinykernel.data.paths import data_folder, find_data, kind_of
 from tinykernel.face import arguments as args
 from tinykernel.face import output as out
 from tinykernel.face.evaluation import print_notes
-from tinykernel.face.output import showing_progress
 from tinykernel.face.rows import open_model, rows_for
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def predict_command(
         decisions = StreamDecisions(opened.model, reading, stream)
         _follow(decisions, output, data_folder(stream) is not None, as_json, quiet)
         return
-    with showing_progress(quiet):
+    with out.showing_progress(quiet):
         rows = rows_for(opened, source, keep_all=True)
         scores = opened.model.scores(rows.X)
     answers = (_values if opened.model.is_regressor else _labels)(opened.model, rows, scores)
@@ -149,7 +148,7 @@ def _follow(
     source: StreamDecisions, output: Path | None, folder: bool, as_json: bool, quiet: bool
 ) -> None:
     """Print decisions, or the events among them, as they come, or write all to a file."""
-    with showing_progress(quiet):  # functions are compiled for the first ones
+    with out.showing_progress(quiet):  # functions are compiled for the first ones
         parts = iter(source)
         begin = next(parts)
     table = _StreamTable(source.model, begin[0], folder)

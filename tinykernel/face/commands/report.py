@@ -16,7 +16,6 @@ from tinykernel.base.text import size
 from tinykernel.compile.compilers import zig_command
 from tinykernel.compile.targets import TARGETS
 from tinykernel.face import arguments as args
-from tinykernel.face.arguments import FORCE, QUIET, check_output_folder, option
 from tinykernel.face.evaluation import print_notes
 from tinykernel.face.output import fail_if_any, print_json, print_table, showing_progress
 from tinykernel.face.rows import ModelFile, open_model, rows_to_judge
@@ -285,16 +284,16 @@ _HOW = ("--image-shape", "8x8", "--budget", "8KB", "--effort", "quick", *_KIND)
 
 def demo_command(
     ctx: typer.Context,
-    output: Path = option("--output -o DIR", "folder for the project", value=Path("demo")),
-    force: bool = FORCE,
-    quiet: bool = QUIET,
+    output: Path = args.option("--output -o DIR", "folder for the project", value=Path("demo")),
+    force: bool = args.FORCE,
+    quiet: bool = args.QUIET,
 ) -> None:
     """Train on digits, export for a Cortex-M4, and verify.
 
     Uses the digits of scikit-learn, verifies every test row, reports the sizes, and writes a page
     to try the model in a browser.
     """
-    force = check_output_folder(output, force=force)
+    force = args.check_output_folder(output, force=force)
     import numpy as np
     from sklearn.datasets import load_digits
 

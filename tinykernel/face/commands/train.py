@@ -26,7 +26,6 @@ from tinykernel.face import gathering
 from tinykernel.face import output as out
 from tinykernel.face.commands.calibrate import train_novelty
 from tinykernel.face.evaluation import judged, print_training, print_verdict, summary
-from tinykernel.face.output import print_json, showing_progress
 from tinykernel.face.rows import about_evaluation, about_training
 from tinykernel.face.settings import OPTIONS_OF_TRAIN, PAPER, SETTINGS
 from tinykernel.learn.options import SIZE_OPTIONS
@@ -67,7 +66,7 @@ def train_command(
         train_novelty(options)
         return
     begun = options["begun"] = time.monotonic()
-    with showing_progress(quiet):
+    with out.showing_progress(quiet):
         training, result = _train_all(options)
     result["seconds"] = round(time.monotonic() - begun, 3)
     dataset, evaluation = training.dataset, training.evaluation
@@ -77,7 +76,9 @@ def train_command(
         evaluation = _with_baselines(training, evaluation, options)
         result |= training.save()
     if as_json:
-        print_json(result | {"evaluation": None if evaluation is None else evaluation.to_dict()})
+        out.print_json(
+            result | {"evaluation": None if evaluation is None else evaluation.to_dict()}
+        )
     elif not quiet and evaluation is not None:
         print_verdict(evaluation)
     if result["interrupted"]:
@@ -156,7 +157,7 @@ def _with_baselines(
     assert dataset.X_test is not None
     assert dataset.y_test is not None
     try:
-        with showing_progress(options["quiet"]):
+        with out.showing_progress(options["quiet"]):
             training.evaluation = with_baselines(
                 evaluation,
                 training.trained.model,
@@ -302,7 +303,7 @@ def tune_command(
         if curve.suffix.lower() == ".png" and find_spec("matplotlib") is None:
             raise ToolError(f"{curve}: needs matplotlib; install it, or write a .csv")
     parameters, pick = parameters_of(options), options["pick"]
-    with showing_progress(quiet), scheduler(options["backend"]):
+    with out.showing_progress(quiet), scheduler(options["backend"]):
         dataset = training_data(options, parameters)
         result = tune(
             dataset.X_train,

@@ -22,9 +22,7 @@ from threadpoolctl import threadpool_limits
 from tinykernel.learn.augment import Augmentation
 from tinykernel.learn.convolutions import separable_passes as passes
 from tinykernel.learn.convolutions.chains import ImageLearner
-from tinykernel.learn.linear.passes import LinearBatch
 from tinykernel.learn.linear.training import LEVEL_STEPS, LinearRecipe, TrainingRows
-from tinykernel.learn.loop import SLOTS
 from tinykernel.learn.signals.pool import count_scaler
 from tinykernel.pieces.layers import MIXED, POINT, SINGLE, size_after
 from tinykernel.pieces.levels.spec import Levels
@@ -251,16 +249,6 @@ class SeparableLearner(ImageLearner):
         positions = maps.shape[1] * maps.shape[2]
         d[...] = (d_features / np.float32(positions))[:, None, None, :]
         return d
-
-    def learn_means(self, batch: LinearBatch, features: _Floats) -> _Floats:
-        """Accumulate the gradients of the linear part, and return those of its inputs."""
-        d_features = np.empty_like(features)
-
-        def part(slot: int) -> None:
-            passes.learn_features(slot, SLOTS, features, batch, self.room(slot), d_features)
-
-        self._in_threads(part, self._n_slots)
-        return d_features
 
     def varied_maps(self, rows: NDArray[np.int64]) -> _Floats:
         """Return varied images of a batch as maps."""

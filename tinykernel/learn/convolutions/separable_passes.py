@@ -11,9 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinykernel.base.compiled import njit
-from tinykernel.base.hadamard import LANES
 from tinykernel.learn.convolutions.chain_passes import warp
-from tinykernel.learn.linear.passes import learn_group
 from tinykernel.learn.sums import WIDTH, add_product, load, store, zeros
 
 _ZERO, _TOP = np.float32(0), np.float32(255)
@@ -259,24 +257,3 @@ def normal_gradients(begin, end, sums, mean, factor, first, second, gradients, m
         most[b] = _ZERO
         for c in range(mean.size):
             most[b] = max(most[b], top[c])
-
-
-@njit(nogil=True, error_model="numpy")
-def learn_features(slot, n_slots, features, batch, gradients, d_features):  # type: ignore[no-untyped-def]
-    """Accumulate the gradients of every n_slots-th group of features (rows of the batch, units)."""
-    n_units, n_outputs = batch.linear.shape
-    u = np.empty((n_units, LANES), dtype=np.float32)
-    sums = np.empty((n_outputs, LANES), dtype=np.float32)
-    dsums = np.empty((n_outputs, LANES), dtype=np.float32)
-    for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
-        first = group * LANES
-        for i in range(n_units):
-            for k in range(LANES):
-                u[i, k] = (features[first + k, i] - batch.mean[i]) * batch.unit
-        learn_group(u, group, batch, gradients, sums, dsums)
-        for k in range(LANES):
-            for i in range(n_units):
-                total = _ZERO
-                for o in range(n_outputs):
-                    total += batch.linear[i, o] * dsums[o, k]
-                d_features[first + k, i] = total * batch.unit

@@ -19,14 +19,7 @@ from tinykernel.learn.convolutions.chains import (
 )
 from tinykernel.learn.convolutions.separable import SeparableLearner, SeparablePlan, separable_plan
 from tinykernel.learn.inputs import choose_scaler
-from tinykernel.learn.linear.training import (
-    TrainingRows,
-    chained_model,
-    check_channels,
-    linear_recipe,
-    run_training,
-    split_rows,
-)
+from tinykernel.learn.linear import training
 from tinykernel.learn.loop import Replan, TrainingResult, run_epochs
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.trainset import TrainSet
@@ -60,7 +53,7 @@ class PreparedConvolutions(ABC):
     """Rows as convolutions see them, and the grid of the raw ones."""
 
     data: TrainSet
-    rows: TrainingRows
+    rows: training.TrainingRows
     options: TrainerOptions
     grid: Grid
     #: By whether convolutions are separable.
@@ -78,7 +71,9 @@ class PreparedConvolutions(ABC):
         """Return the epochs."""
         return self.plan(settings, len(self.rows.inputs)).linear.epochs
 
-    def learner(self, settings: ImageSettings, rows: TrainingRows | None = None) -> ImageLearner:
+    def learner(
+        self, settings: ImageSettings, rows: training.TrainingRows | None = None
+    ) -> ImageLearner:
         """Begin with convolutions, on all rows or some of them."""
         n, rows = settings.n_channels, rows or self.rows
         if n > MOST_CHANNELS:
@@ -93,7 +88,7 @@ class PreparedConvolutions(ABC):
     def model(self, learner: ImageLearner) -> IntegerModel:
         """Return the model of a learner."""
         stages = self.stages(learner)
-        model = chained_model(stages, self.grid, self.data.meaning, learner.stored())
+        model = training.chained_model(stages, self.grid, self.data.meaning, learner.stored())
         return replace(model, hop=self.options.hop)
 
     def fit(
@@ -102,7 +97,7 @@ class PreparedConvolutions(ABC):
         """Learn convolutions, for a share of the epochs."""
         learner = self._shortened(self.learner(settings), share)
         self.stages(learner)  # what cannot be is refused before the long training
-        history = run_training(learner, self.rows, replan)
+        history = training.run_training(learner, self.rows, replan)
         return TrainingResult(self.model(learner), learner.plan, history)
 
     @staticmethod
@@ -142,11 +137,11 @@ class PreparedImages(PreparedConvolutions):
                     f"frame: rows of a camera are uint8, not {data.raw_dtype}; convert them"
                 )
             data = data.map_rows(lambda frames: frame.run(frames, frame.taken))
-        rows = split_rows(data, options)
+        rows = training.split_rows(data, options)
         pixels = rows.inputs.reshape(-1, shape[2])
         scope = "global" if shape[2] == 1 else "auto"
         scaler = choose_scaler(pixels, data.raw_dtype, 8, scope)
-        check_channels(scaler)
+        training.check_channels(scaler)
         rows = rows.map_rows(lambda raw: as_levels(raw, scaler, shape))
         grid = Grid.raw(data.raw_dtype, *shape) if frame is None else frame.taken
         return PreparedImages(data, rows, options, grid, scaler, frame, shape)
@@ -155,7 +150,7 @@ class PreparedImages(PreparedConvolutions):
         """Return the layers and how they are trained, with the epochs for so many rows."""
         options, is_separable = self.options, settings.is_separable
         epochs = _EPOCHS if is_separable else _EPOCHS_OF_CHAINS
-        linear = linear_recipe(options, n_rows, settings.bits, epochs, self.data.losses)
+        linear = training.linear_recipe(options, n_rows, settings.bits, epochs, self.data.losses)
         if not is_separable:
             return convolution_plan(self.shape, settings.n_channels, linear)
         if options.epochs is None:

@@ -14,21 +14,9 @@ from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.learn.choice import Candidate, Fold, trial_folds
 from tinykernel.learn.inputs import choose_scaler
+from tinykernel.learn.linear import training
 from tinykernel.learn.linear.normal_equations import RoundedWeights, decided, fit_levels
 from tinykernel.learn.linear.options import LINEAR
-from tinykernel.learn.linear.training import (
-    FEWEST_BITS,
-    BlendRecipe,
-    LinearLearner,
-    LinearRecipe,
-    TrainingRows,
-    blend,
-    linear_dropout,
-    linear_model,
-    linear_recipe,
-    run_training,
-    split_rows,
-)
 from tinykernel.learn.loop import History, TrainingResult, run_epochs
 from tinykernel.learn.loss import Truth
 from tinykernel.learn.recipe import seed_of
@@ -100,7 +88,7 @@ class LinearKind(Kind[LinearSpec]):
         scaler, rows = problem.once(_rows, spec.scaler_scope)
         # The largest possible dot products do not depend on the rows.
         few = rows.of(np.arange(min(len(rows.inputs), _ROWS_OF_A_SKELETON)))
-        learner = LinearLearner(few, _recipe(spec.bits, problem))
+        learner = training.LinearLearner(few, _recipe(spec.bits, problem))
         return _model(spec, problem, scaler, learner.stored())
 
     def smaller(
@@ -144,12 +132,14 @@ class LinearKind(Kind[LinearSpec]):
         else:
             learner = problem.once(_learn, spec.bits, spec.scaler_scope, fold, share)
             is_blend = spec.solver == "blend"
-            decisions = decided(blend(learner), others) if is_blend else learner.decide(others)
+            decisions = (
+                decided(training.blend(learner), others) if is_blend else learner.decide(others)
+            )
         return candidate_of(spec, decisions, problem, fold)
 
     def fit(self, spec: LinearSpec, problem: Problem, pace: Pace) -> TrainingResult:
         data, options, recipe = problem.data, problem.options, _recipe(spec.bits, problem)
-        rows = split_rows(data, options)
+        rows = training.split_rows(data, options)
         scaler = choose_scaler(rows.inputs, data.raw_dtype, options.width(), spec.scaler_scope)
         rows = rows.map_rows(scaler.quantize)
         if spec.solver == "ridge":
@@ -160,11 +150,11 @@ class LinearKind(Kind[LinearSpec]):
             history = History([{"loss": float(loss)}])
             recipe = replace(recipe, epochs=1)
         else:
-            learner = LinearLearner(rows, recipe)
-            history, stored = run_training(learner, rows), learner.stored()
+            learner = training.LinearLearner(rows, recipe)
+            history, stored = training.run_training(learner, rows), learner.stored()
             if spec.solver == "blend" and not history.interrupted:
                 try:
-                    stored, recipe = blend(learner), BlendRecipe(**vars(recipe))
+                    stored, recipe = training.blend(learner), training.BlendRecipe(**vars(recipe))
                 except KeyboardInterrupt:
                     history = replace(history, interrupted=True)
         return TrainingResult(_model(spec, problem, scaler, stored), recipe, history)
@@ -173,15 +163,15 @@ class LinearKind(Kind[LinearSpec]):
 KINDS = (LinearKind(),)
 
 
-def _recipe(bits: int, problem: Problem) -> LinearRecipe:
+def _recipe(bits: int, problem: Problem) -> training.LinearRecipe:
     """Return how a linear part on the inputs of a table is learned."""
     n, n_inputs = problem.data.X.shape
-    recipe = linear_recipe(problem.options, n, bits, _EPOCHS, problem.data.losses)
-    return replace(recipe, dropout=linear_dropout(n_inputs))
+    recipe = training.linear_recipe(problem.options, n, bits, _EPOCHS, problem.data.losses)
+    return replace(recipe, dropout=training.linear_dropout(n_inputs))
 
 
 def _ridge(
-    spec: LinearSpec, problem: Problem, rows: TrainingRows, codes: NDArray[np.int64] | None
+    spec: LinearSpec, problem: Problem, rows: training.TrainingRows, codes: NDArray[np.int64] | None
 ) -> RoundedWeights:
     """Return rounded weights of ridge regression; with codes, held-out rows choose the penalty."""
     seed = seed_of(problem.options)
@@ -196,7 +186,9 @@ def _model(
     """Return the model of a linear part on the inputs of a table."""
     data, n = problem.data, problem.data.X.shape[1]
     try:
-        return linear_model((scaler,), Grid.table(data.raw_dtype, n), data.meaning, *stored)
+        return training.linear_model(
+            (scaler,), Grid.table(data.raw_dtype, n), data.meaning, *stored
+        )
     except TinykernelError as error:
         raise RangeError(
             f"linear: the sums of {n} inputs of {scaler.bits} bits and weights of {spec.bits} bits "
@@ -205,20 +197,22 @@ def _model(
         ) from error
 
 
-def _learn(problem: Problem, bits: int, scope: str, fold: Fold, share: float) -> LinearLearner:
+def _learn(
+    problem: Problem, bits: int, scope: str, fold: Fold, share: float
+) -> training.LinearLearner:
     """Train inside a fold by gradients."""
     (_, rows), recipe = problem.once(_rows, scope), _recipe(bits, problem)
     recipe = replace(recipe, n_threads=1, epochs=max(1, round(share * recipe.epochs)))
-    learner = LinearLearner(rows.of(fold.inside), recipe)
+    learner = training.LinearLearner(rows.of(fold.inside), recipe)
     run_epochs(learner, recipe.epochs, stage=None)
     return learner
 
 
-def _rows(problem: Problem, scope: str) -> tuple[Scale, TrainingRows]:
+def _rows(problem: Problem, scope: str) -> tuple[Scale, training.TrainingRows]:
     """Return the scaler, and all rows with quantized inputs."""
     data = problem.data
     scaler = choose_scaler(data.X, data.raw_dtype, problem.options.width(), scope)
-    rows = TrainingRows(data.X, data.targets(), data.weight, groups=data.groups)
+    rows = training.TrainingRows(data.X, data.targets(), data.weight, groups=data.groups)
     return scaler, rows.map_rows(scaler.quantize)
 
 
@@ -226,4 +220,4 @@ def _may_blend(spec: LinearSpec, problem: Problem) -> bool:
     """Whether a blend may be ahead: of classes, where rounding does not lose more than it gains."""
     n, n_inputs = problem.data.X.shape
     is_small = n_inputs <= _MOST_INPUTS and n <= _MOST_ROWS
-    return not problem.of_values and spec.bits >= FEWEST_BITS and is_small
+    return not problem.of_values and spec.bits >= training.FEWEST_BITS and is_small

@@ -24,21 +24,7 @@ from tinykernel.base import progress
 from tinykernel.base.compiled import njit
 from tinykernel.base.elementary import exp, logs
 from tinykernel.learn.choice import Fold
-from tinykernel.learn.linear.ridge import (
-    DEVIATION,
-    EXACT,
-    LEAST_DEVIATION,
-    STEPS,
-    Fit,
-    added,
-    centred_products,
-    combine,
-    diagonal_mean,
-    discriminating,
-    products_of_rows,
-    standardise,
-    weighted_mean,
-)
+from tinykernel.learn.linear import ridge
 from tinykernel.learn.sums import PANEL, eliminate, product, substitute
 
 #: Penalties that are tried, in shares of the mean of the diagonal of G.
@@ -108,7 +94,7 @@ def fit_levels(
     if likely is not None:
         solved, offset, ended = likeliest(inputs, targets, share, standard)
     levels, step, stopped = _round(standard.upper, solved, standard.unit, bits, "rounding")
-    offset = offset - combine(standard.mean[:, None], step * levels)[0]
+    offset = offset - ridge.combine(standard.mean[:, None], step * levels)[0]
     return LevelFit((levels.T.astype(np.int8), step, offset), error, ended or stopped)
 
 
@@ -116,29 +102,29 @@ def decided(stored: RoundedWeights, inputs: NDArray[Any]) -> _Floats:
     """Return the decision values (n, n_outputs) of weights of few bits."""
     levels, unit, offset = stored
     columns = np.ascontiguousarray(inputs.T, np.float64)
-    return np.asarray(combine(columns, unit * levels.T) + offset, np.float32)
+    return np.asarray(ridge.combine(columns, unit * levels.T) + offset, np.float32)
 
 
 def standard_of(inputs: _Inputs, weight: NDArray[np.floating], penalty: float) -> Standard:
     """Return how a fit to few rows (`closed_form.fit_ridge`) with this penalty is rounded."""
     system = _weighed_system(inputs, np.zeros((len(inputs), 1), np.float32), weight)
-    return system.standard(penalty / (len(inputs) * DEVIATION**2))[1]
+    return system.standard(penalty / (len(inputs) * ridge.DEVIATION**2))[1]
 
 
-def round_to_plane(fit: Fit, standard: Standard, bits: int) -> tuple[RoundedWeights, bool]:
+def round_to_plane(fit: ridge.Fit, standard: Standard, bits: int) -> tuple[RoundedWeights, bool]:
     """Round a fit as `fit_levels` does: later inputs make up for errors.
 
     The second value says whether Ctrl-C ended the search for the step; it is the best so far.
     """
     unit = standard.unit
     levels, step, ended = _round(standard.upper, fit.weights * unit[:, None], unit, bits)
-    moved = combine(standard.mean[:, None], fit.weights - step * levels)[0]
+    moved = ridge.combine(standard.mean[:, None], fit.weights - step * levels)[0]
     return (levels.T.astype(np.int8), step, fit.offset + moved), ended
 
 
 def fit_discriminants(
     inputs: _Inputs, codes: NDArray[np.integer], targets: _Floats, weight: _Doubles
-) -> tuple[Fit, Standard]:
+) -> tuple[ridge.Fit, Standard]:
     """Fit discriminants (`discriminants`) of what ridge regression says of many rows.
 
     Inputs (n, n_inputs) are integers, codes (n,) the classes that targets (n, n_outputs) say. With
@@ -148,9 +134,9 @@ def fit_discriminants(
     system = _weighed_system(inputs, targets, weight)
     solved, standard = system.standard(LIKELY)
     weights = solved / standard.unit[:, None]
-    offset = system.mean[inputs.shape[1] :] - combine(standard.mean[:, None], weights)[0]
-    fit = Fit(weights, offset, LIKELY, np.empty((0, 0)))
-    fit = discriminating(fit._replace(left_out=fit.fitted(inputs)), codes, weight)
+    offset = system.mean[inputs.shape[1] :] - ridge.combine(standard.mean[:, None], weights)[0]
+    fit = ridge.Fit(weights, offset, LIKELY, np.empty((0, 0)))
+    fit = ridge.discriminating(fit._replace(left_out=fit.fitted(inputs)), codes, weight)
     if targets.shape[1] == 1:
         apart, offset = fit.weights[:, 1:] - fit.weights[:, :1], fit.offset[1:] - fit.offset[:1]
         fit = fit._replace(weights=apart, offset=offset)
@@ -164,7 +150,7 @@ def _weighed_system(inputs: _Inputs, targets: _Floats, weight: NDArray[np.floati
 
 def _shares(inputs: _Inputs, weight: NDArray[np.floating]) -> _Doubles:
     """Return weights of rows in steps that keep products exact."""
-    step = max(_SHARE, 2.0 ** int(np.frexp(_most(inputs) ** 2 * 2 * weight.sum() / EXACT)[1]))
+    step = max(_SHARE, 2.0 ** int(np.frexp(_most(inputs) ** 2 * 2 * weight.sum() / ridge.EXACT)[1]))
     return np.maximum(np.rint(weight.astype(np.float64) / step), 1.0)
 
 
@@ -175,7 +161,7 @@ def _most(inputs: _Inputs) -> float:
 
 def _products(inputs: _Inputs, targets: NDArray[np.float32], share: _Doubles) -> _Doubles:
     """Return exact weighted products of all pairs of inputs, targets and 1."""
-    assert _most(inputs) ** 2 * share.sum() < EXACT
+    assert _most(inputs) ** 2 * share.sum() < ridge.EXACT
     size = inputs.shape[1] + targets.shape[1] + 1
     total = np.zeros((size, size))
     for first in range(0, len(inputs), _ROWS_AT_ONCE):
@@ -204,7 +190,7 @@ class _System:
         deviation = np.sqrt(np.maximum(np.diagonal(centred)[:p], 0.0))
         varies = deviation > 1e-9
         # Inputs that hardly vary would get weights so large that the others round to 0.
-        least = LEAST_DEVIATION * float(np.median(deviation[varies])) if varies.any() else 1.0
+        least = ridge.LEAST_DEVIATION * float(np.median(deviation[varies])) if varies.any() else 1.0
         self.unit = np.maximum(deviation, least)
         centred[:p] /= self.unit[:, None]
         centred[:, :p] /= self.unit
@@ -225,9 +211,9 @@ class _System:
         """Return the weighted squared error of a solution on products of other rows."""
         weights = solved / self.unit[:, None]
         p, n_outputs = weights.shape
-        offset = self.mean[p:] - combine(self.mean[:p, None], weights)[0]
+        offset = self.mean[p:] - ridge.combine(self.mean[:p, None], weights)[0]
         weights = np.vstack([weights, -np.eye(n_outputs), offset])
-        return added((weights * product(products, weights)).T)
+        return ridge.added((weights * product(products, weights)).T)
 
 
 def _solve(
@@ -238,7 +224,7 @@ def _solve(
     Also returns L', the upper half of the matrix, and the penalty on the diagonal.
     """
     n = len(matrix)
-    added = max(penalty * diagonal_mean(matrix), 1e-9)
+    added = max(penalty * ridge.diagonal_mean(matrix), 1e-9)
     matrix[np.arange(n), np.arange(n)] += added
     # Panel by panel, so that Ctrl-C can end it.
     for first in progress.steps(stage, range(0, n, PANEL)):
@@ -250,13 +236,13 @@ def input_power(
     inputs: _Inputs, targets: NDArray[np.float32], weight: NDArray[np.float32], n_strong: int = 0
 ) -> _Doubles:
     """Return the effect of each input on the outputs of ridge regression, by its dual."""
-    rows, _, deviation, unit = standardise(inputs, n_strong)
+    rows, _, deviation, unit = ridge.standardise(inputs, n_strong)
     share = weight.astype(np.float64)
-    gram = centred_products(products_of_rows(rows.astype(np.float64)), share)
-    wanted = (targets - weighted_mean(targets, share)) * np.sqrt(share)[:, None]
+    gram = ridge.centred_products(ridge.products_of_rows(rows.astype(np.float64)), share)
+    wanted = (targets - ridge.weighted_mean(targets, share)) * np.sqrt(share)[:, None]
     # Ratio of the means of the diagonals of Z' w Z and its dual.
     dual, *_ = _solve(gram, wanted, _RANKING * len(rows) / rows.shape[1], "ranking")
-    weights = combine(rows, dual * np.sqrt(share)[:, None])
+    weights = ridge.combine(rows, dual * np.sqrt(share)[:, None])
     moved: _Doubles = np.square(weights * (deviation / unit)[:, None]).sum(axis=1)
     return moved
 
@@ -292,7 +278,7 @@ def _round(
     best: tuple[float, float, _Doubles] | None = None
     interrupted = False
     try:
-        for step in progress.steps(stage, (largest * STEPS).tolist()):
+        for step in progress.steps(stage, (largest * ridge.STEPS).tolist()):
             levels, loss = _nearest_plane(factor, solved, step * unit, most)
             if best is None or loss < best[0]:
                 best = loss, step, levels
@@ -351,7 +337,7 @@ def likeliest(
     """
     truth = (targets.astype(np.float64) + 1.0) / 2
     bound = 0.5 if truth.shape[1] > 1 else 0.25
-    odds = weighted_mean(truth, share)
+    odds = ridge.weighted_mean(truth, share)
     offset = logs(odds if truth.shape[1] > 1 else odds / (1 - odds))
     weights = np.zeros((inputs.shape[1], truth.shape[1]))
     before = weights, offset
@@ -363,8 +349,8 @@ def likeliest(
             level = offset + momentum * (offset - before[1])
             missed = truth.copy()
             _take_chances(inputs, there / standard.unit[:, None], standard.mean, level, missed)
-            total = weighted_mean(missed, share)
-            slope = combine(inputs, missed * share[:, None]) / added(share)
+            total = ridge.weighted_mean(missed, share)
+            slope = ridge.combine(inputs, missed * share[:, None]) / ridge.added(share)
             slope = (slope - standard.mean[:, None] * total) / standard.unit[:, None]
             slope -= bound * standard.penalty * there
             before = weights, offset

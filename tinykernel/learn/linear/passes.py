@@ -96,6 +96,27 @@ def learn_rows(slot, n_slots, inputs, batch, gradients):  # type: ignore[no-unty
 
 
 @njit(nogil=True, error_model="numpy")
+def learn_features(slot, n_slots, features, batch, gradients, d_features):  # type: ignore[no-untyped-def]
+    """Accumulate the gradients of every n_slots-th group of features (rows of the batch, units)."""
+    n_units, n_outputs = batch.linear.shape
+    u = np.empty((n_units, LANES), dtype=np.float32)
+    sums = np.empty((n_outputs, LANES), dtype=np.float32)
+    dsums = np.empty((n_outputs, LANES), dtype=np.float32)
+    for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
+        first = group * LANES
+        for i in range(n_units):
+            for k in range(LANES):
+                u[i, k] = (features[first + k, i] - batch.mean[i]) * batch.unit
+        learn_group(u, group, batch, gradients, sums, dsums)
+        for k in range(LANES):
+            for i in range(n_units):
+                total = np.float32(0)
+                for o in range(n_outputs):
+                    total += batch.linear[i, o] * dsums[o, k]
+                d_features[first + k, i] = total * batch.unit
+
+
+@njit(nogil=True, error_model="numpy")
 def decide_linear(begin, end, inputs, linear, scale, offset, mean, unit, out):  # type: ignore[no-untyped-def]
     """Fill out[begin:end], shape (n, outputs)."""
     for n in range(begin, end):

@@ -180,6 +180,16 @@ class LinearLearner(Learned):
 
         self._in_threads(part, self._n_slots)
 
+    def learn_means(self, batch: passes.LinearBatch, features: _Floats) -> _Floats:
+        """Accumulate the gradients of the linear part on features; return those of these."""
+        d_features = np.empty_like(features)
+
+        def part(slot: int) -> None:
+            passes.learn_features(slot, SLOTS, features, batch, self.room(slot), d_features)
+
+        self._in_threads(part, self._n_slots)
+        return d_features
+
     def batch(self, rows: NDArray[np.int64]) -> passes.LinearBatch:
         """Begin a step on some rows: return its arguments, with dropout drawn."""
         self._clear(rows.size)

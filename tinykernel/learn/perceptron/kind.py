@@ -29,20 +29,9 @@ from tinykernel.kinds.kind import Kind, Rounds, Spec, best_trial, candidate_of
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.learn.choice import Candidate, Fold
-from tinykernel.learn.convolutions.separable_passes import learn_features
 from tinykernel.learn.inputs import choose_scaler
-from tinykernel.learn.linear.training import (
-    LEVEL_STEPS,
-    LinearLearner,
-    LinearRecipe,
-    TrainingRows,
-    chained_model,
-    linear_dropout,
-    linear_recipe,
-    run_training,
-    split_rows,
-)
-from tinykernel.learn.loop import SLOTS, TrainingResult, run_epochs
+from tinykernel.learn.linear import training
+from tinykernel.learn.loop import TrainingResult, run_epochs
 from tinykernel.learn.perceptron.options import PERCEPTRON
 from tinykernel.learn.signals.pool import count_scaler
 from tinykernel.model.integer import IntegerModel
@@ -68,7 +57,7 @@ _Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class PerceptronRecipe(LinearRecipe):
+class PerceptronRecipe(training.LinearRecipe):
     """The hidden layers, and how they are trained; units are dropped before each later layer."""
 
     widths: tuple[int, ...] = (64,)  # units of each hidden layer.
@@ -96,7 +85,7 @@ class _HiddenPass(NamedTuple):
     worth: float  # of one of a sum, in levels of units
 
 
-class PerceptronLearner(LinearLearner):
+class PerceptronLearner(training.LinearLearner):
     """Hidden layers and a linear part on inputs of levels, uint8 (n, n_inputs)."""
 
     recipe: PerceptronRecipe
@@ -194,13 +183,7 @@ class PerceptronLearner(LinearLearner):
         self._folded = None
         batch = self.batch(rows)
         units, passed = self._forward(self._centred(self.inputs[rows]))
-        features = units.astype(np.float32)
-        d_features = np.empty_like(features)
-
-        def part(slot: int) -> None:
-            learn_features(slot, SLOTS, features, batch, self.room(slot), d_features)
-
-        self._in_threads(part, self._n_slots)
+        d_features = self.learn_means(batch, units.astype(np.float32))
         self._backward(passed, d_features.astype(np.float64))
 
     def _forward(self, values: _Doubles) -> tuple[_Doubles, list[_HiddenPass]]:
@@ -268,7 +251,7 @@ def _layers_of(n_inputs: int, recipe: PerceptronRecipe) -> list[_HiddenLayer]:
 
 def _step_of(bits: int) -> float:
     """Return the step between levels of weights of mean square 1."""
-    return LEVEL_STEPS.get(bits, _FINE_STEP)
+    return training.LEVEL_STEPS.get(bits, _FINE_STEP)
 
 
 def _shift_for(variances: _Doubles) -> int:
@@ -405,10 +388,10 @@ class PerceptronKind(Kind[PerceptronSpec]):
     def fit(self, spec: PerceptronSpec, problem: Problem, pace: Pace) -> TrainingResult:
         data, recipe = problem.data, _recipe(spec, problem)
         recipe = replace(recipe, epochs=pace.final_epochs(recipe.epochs))
-        rows = split_rows(data, problem.options)
+        rows = training.split_rows(data, problem.options)
         stage, rows = _levels(rows, data.raw_dtype)
         learner = PerceptronLearner(rows, recipe)
-        history = run_training(learner, rows, pace.replanned)
+        history = training.run_training(learner, rows, pace.replanned)
         return TrainingResult(_model(learner, stage, problem), recipe, history)
 
 
@@ -426,24 +409,24 @@ def _decisions(
 def _recipe(spec: PerceptronSpec, problem: Problem) -> PerceptronRecipe:
     """Return how a perceptron is learned."""
     (n, n_inputs), losses = problem.data.X.shape, problem.data.losses
-    linear = linear_recipe(problem.options, n, spec.linear_bits, _EPOCHS, losses)
+    linear = training.linear_recipe(problem.options, n, spec.linear_bits, _EPOCHS, losses)
     layers = {
         "widths": (spec.n_units,) * spec.n_layers,
         "layer_bits": (spec.bits,) * spec.n_layers,
         "dropout": spec.dropout,
-        "input_dropout": linear_dropout(n_inputs),
+        "input_dropout": training.linear_dropout(n_inputs),
     }
     return PerceptronRecipe(**(vars(linear) | layers))
 
 
-def _rows(problem: Problem) -> tuple[Levels, TrainingRows]:
+def _rows(problem: Problem) -> tuple[Levels, training.TrainingRows]:
     """Return the levels of the inputs, as a stage and of all rows."""
     data = problem.data
-    rows = TrainingRows(data.X, data.targets(), data.weight, groups=data.groups)
+    rows = training.TrainingRows(data.X, data.targets(), data.weight, groups=data.groups)
     return _levels(rows, data.raw_dtype)
 
 
-def _levels(rows: TrainingRows, raw_dtype: str) -> tuple[Levels, TrainingRows]:
+def _levels(rows: training.TrainingRows, raw_dtype: str) -> tuple[Levels, training.TrainingRows]:
     stage, grid = levels_stage(rows.inputs, raw_dtype), Grid.table(raw_dtype, rows.inputs.shape[1])
 
     def levels(raw: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -457,7 +440,7 @@ def _model(learner: PerceptronLearner, stage: Levels, problem: Problem) -> Integ
     data = problem.data
     chain = stage, *learner.layers(), count_scaler("uint8", _TOP)
     grid = Grid.table(data.raw_dtype, data.X.shape[1])
-    return chained_model(chain, grid, data.meaning, learner.stored())
+    return training.chained_model(chain, grid, data.meaning, learner.stored())
 
 
 KINDS = (PerceptronKind(),)
