@@ -190,7 +190,7 @@ def test_a_killed_worker_loses_nothing(tmp_path, require_tool):
 def test_a_scheduler_that_does_not_answer_is_one_line(address, require_tool, monkeypatch):
     """The message names the setting, the address and what to start."""
     require_tool("distributed")
-    monkeypatch.setattr("tinykernel.kinds.tune.trials.SECONDS", 1)
+    monkeypatch.setattr("tinykernel.kinds.tune.curve.SECONDS", 1)
     refused(ToolError, scheduler(address).__enter__)
 
 
@@ -212,7 +212,7 @@ def test_the_test_of_a_fold_is_not_trained_on(monkeypatch, no_tools):
         assert named["groups"] is not None
         return real(X, y, **named)
 
-    monkeypatch.setattr("tinykernel.kinds.tune.trials.train", spy)
+    monkeypatch.setattr("tinykernel.kinds.tune.curve.train", spy)
     X, y = data(3)
     found = tune(X, y, sizes=["3KB"], groups=np.arange(60) // 6, n_jobs=1, **QUICK)
     everything = {tuple(row) for row in X.tolist()}

@@ -43,7 +43,7 @@ def test_serve_answers_this_computer_alone(model, require_tool) -> None:
 
 def test_without_zig_one_line_says_what_to_install(model, monkeypatch) -> None:
     """No page is written that cannot run the model."""
-    monkeypatch.setattr("tinykernel.face.commands.demo.zig_command", lambda: None)
+    monkeypatch.setattr("tinykernel.face.commands.report.zig_command", lambda: None)
     failed("try", model, "-o", model.with_suffix(".html"))
     assert not model.with_suffix(".html").exists()
 

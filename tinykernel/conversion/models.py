@@ -28,7 +28,7 @@ from tinykernel.conversion.files import input_names, read_model
 from tinykernel.conversion.thresholds import Limit, model_within
 from tinykernel.conversion.trees import integer_model
 from tinykernel.learn.teachers import instead_of, no_teacher
-from tinykernel.model.answers import columns_problem
+from tinykernel.model.chain import columns_problem
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.filters.spec import Filters
 from tinykernel.pieces.trees.spec import Trees

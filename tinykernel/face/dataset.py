@@ -40,7 +40,7 @@ _NOT_OF_PICTURES = (
     *("inputs", "drop", "missing", "input_type", "window", "hop", "rate", "time", "short"),
     *("label_at", "axes", "beside", "window_shape", "clips"),
 )
-WORST = "worst.csv"  # the list of `judge.worst`, which is no recording.
+WORST = "worst.csv"  # the list of `judge.events`, which is no recording.
 _LEAST_SECONDS = 1.0  # of a training, where reading took all the time.
 _NOT_CUT = "not an option for recordings; leave it out"
 

@@ -1,10 +1,10 @@
 """`select`: the best kind, size and settings for a problem; `deliver`: its final training.
 
 Kinds are found in the folders of `learn`. Specs of all that apply are sized by untrained models
-(`planning`). Short trainings on folds
-race: each kind tunes its settings in rounds, the cheapest kinds first, and what is far behind is
-out. Finalists are trained as they will be delivered on the same rows, and `choice.choose` decides
-by the losses on held-out rows: the cheapest one within one standard error of the best.
+(`planning`). Short trainings on folds race: each kind tunes its settings in rounds, the cheapest
+kinds first, and what is far behind is out. Finalists are trained as they will be delivered on the
+same rows, and `choice.choose` decides by the losses on held-out rows: the cheapest one within one
+standard error of the best.
 """
 
 import threading

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tinykernel.model.answers import Labels, Predictions, Values
+from tinykernel.model.answers import Labels, Values
+from tinykernel.model.chain import Predictions
 from tinykernel.pieces.piece import proved
 from tinykernel.pieces.proof import Range
 from tinykernel.pieces.record import contents
