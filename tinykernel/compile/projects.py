@@ -89,14 +89,11 @@ def n_vectors(model: IntegerModel) -> int:
 
 def _at(scaler: Scale, place: NDArray[np.float64]) -> NDArray[Any]:
     """Return raw values at places from 0 to 1 in the range of a scaler."""
-    offset = scaler.offset.astype(np.float64)
+    raw = scaler.offset.astype(np.float64) + place * scaler.width
     if scaler.span is None:
-        slope = scaler.multiplier.astype(np.float64)
-        width = np.divide(2.0**scaler.bits, slope, out=np.zeros_like(slope), where=slope > 0)
-        return (offset + place * width).astype(np.float32)
-    raw = np.rint(offset + place * scaler.span.astype(np.float64))
+        return raw.astype(np.float32)
     limits = np.iinfo(scaler.raw_dtype)
-    return np.clip(raw, limits.min, limits.max).astype(scaler.raw_dtype)
+    return np.clip(np.rint(raw), limits.min, limits.max).astype(scaler.raw_dtype)
 
 
 def describe_format(name: str) -> tuple[Path, dict[str, Any]]:

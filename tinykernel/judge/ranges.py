@@ -116,11 +116,7 @@ def _ranges_of(scaler: Scale, n: int) -> list[InputRange]:
     """Return the ranges of n inputs by their scaler."""
     offset = np.broadcast_to(scaler.offset.astype(np.float64), n)
     slope = np.broadcast_to(scaler.multiplier.astype(np.float64), n)
-    if scaler.span is None:
-        width = np.divide(2.0**scaler.bits, slope, out=np.zeros(n), where=slope > 0)
-    else:
-        width = np.broadcast_to(scaler.span.astype(np.float64), n)
-    ends = zip(offset.tolist(), (offset + width).tolist(), strict=True)
+    ends = zip(offset.tolist(), (offset + scaler.width).tolist(), strict=True)
     return [
         InputRange(str(i), low if slope[i] else None, high if slope[i] else None)
         for i, (low, high) in enumerate(ends)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tinykernel.base.errors import TinykernelError
-from tinykernel.base.files import write_bytes_atomically
+from tinykernel.base.files import template_engine, write_bytes_atomically
 from tinykernel.base.text import count, listed
 from tinykernel.face import arguments as args
 from tinykernel.face import gathering
@@ -114,38 +113,26 @@ class _Shown:
 
     def page(self, data: str) -> str:
         """Return a page with the facts, the classes and a strip of each."""
-        facts = "".join(f"<dt>{escape(n)}<dd>{escape(str(v))}" for n, v in self.facts.items())
         columns, rows = self.table()
-        cells = [columns, *rows]
-        lines = "".join("<tr>" + "".join(f"<td>{escape(cell)}" for cell in row) for row in cells)
-        notes = "".join(f"<li>{escape(note)}" for note in [*self.notes, *self.cautions])
-        legend = " ".join(
-            f'<span style="color:{_COLOURS[i % len(_COLOURS)]}">{escape(name)}</span>'
-            for i, name in enumerate(self.channels)
-        )
-        strips = "".join(
-            f"<h2>{escape(label)}</h2>{_strip(X)}" for label, X in sorted(self.strips.items())
-        )
-        return (
-            f'<!doctype html><meta charset="utf-8"><title>{escape(data)}</title>'
-            "<style>body{font:15px sans-serif;max-width:60em;margin:2em auto}td{padding:0 1em}"
-            "svg{width:100%;background:#f8fafc}</style>"
-            f"<h1>{escape(data)}</h1><dl>{facts}</dl><table>{lines}</table><ul>{notes}</ul>"
-            f"<p>{legend}</p>{strips}"
+        engine = template_engine().overlay(autoescape=True)
+        return engine.get_template("report/data.html.j2").render(
+            data=data,
+            shown=self,
+            rows=[columns, *rows],
+            strips={label: _strip(X) for label, X in sorted(self.strips.items())},
+            colours=_COLOURS,
         )
 
 
-def _strip(X: Any) -> str:
-    """Return samples as lines of an SVG, a colour for each channel."""
+def _strip(X: Any) -> dict[str, Any]:
+    """Return samples as lines of an SVG that is a hundred high, one for each channel."""
     low, high = float(X.min()), float(X.max())
     scale = 100 / (high - low or 1)
-    lines = []
-    for i, values in enumerate(X.T.tolist()):
-        points = " ".join(f"{x},{100 - scale * (v - low):.1f}" for x, v in enumerate(values))
-        colour = _COLOURS[i % len(_COLOURS)]
-        lines.append(f'<polyline fill="none" stroke="{colour}" points="{points}"/>')
-    box = f"0 -2 {max(len(X) - 1, 1)} 104"
-    return f'<svg viewBox="{box}" preserveAspectRatio="none" height="120">{"".join(lines)}</svg>'
+    lines = [
+        " ".join(f"{x},{100 - scale * (v - low):.1f}" for x, v in enumerate(values))
+        for values in X.T.tolist()
+    ]
+    return {"end": max(len(X) - 1, 1), "lines": lines}
 
 
 def _of_recordings(source: RecordingSource, share: float, seed: int) -> _Shown:

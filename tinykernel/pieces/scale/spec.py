@@ -156,6 +156,14 @@ class Scale(Stage):
             level = (clamped >> self.pre_shift.astype(np.uint64)) * self.multiplier >> np.uint64(16)
         return np.where(self.multiplier == 0, 0, level.astype(np.int32) - half)
 
+    @property
+    def width(self) -> NDArray[np.float64]:
+        """Raw units between the ends of the range of an input; 0 of a constant one."""
+        if self.span is not None:
+            return self.span.astype(np.float64)
+        slope = self.multiplier.astype(np.float64)
+        return np.divide(2.0**self.bits, slope, out=np.zeros_like(slope), where=slope > 0)
+
     def _float_level(self, raw: NDArray[Any]) -> NDArray[np.float32]:
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             level: NDArray[np.float32] = (raw - self.offset) * self.multiplier
