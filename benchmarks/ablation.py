@@ -35,8 +35,8 @@ from tinykernel.learn.inputs import (
     draw_transform,
     layout_of,
 )
+from tinykernel.learn.loop import Recipe
 from tinykernel.learn.loss import Truth
-from tinykernel.learn.recipe import Recipe
 from tinykernel.learn.trainset import TrainSet, prepare
 from tinykernel.pieces.proof import choose_schedules
 

@@ -4,7 +4,7 @@ import dataclasses
 import json
 
 from tests.cli.tools import QUICK, failed, json_of, run, sets, succeeded
-from tinykernel.face.gathering import read_file
+from tinykernel.face.arguments import read_file
 from tinykernel.face.settings import SETTINGS
 from tinykernel.learn.options import RegressorOptions
 

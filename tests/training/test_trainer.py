@@ -17,8 +17,8 @@ from tinykernel.kinds.selection import deliver, kinds_for, select
 from tinykernel.learn.components import training as trainer
 from tinykernel.learn.components.learner import _NAMES
 from tinykernel.learn.inputs import layout_of
+from tinykernel.learn.loop import Recipe
 from tinykernel.learn.options import TrainerOptions
-from tinykernel.learn.recipe import Recipe
 from tinykernel.learn.trainset import prepare
 from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.ternary.spec import Ternary

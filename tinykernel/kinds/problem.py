@@ -14,8 +14,8 @@ from tinykernel.base.checks import thread_count
 from tinykernel.base.errors import BudgetError, OptionError, ShapeError, TinykernelError
 from tinykernel.base.text import count
 from tinykernel.learn.choice import Candidate, Choice, Fold, choose, final_fold, trial_folds
+from tinykernel.learn.loop import seed_of
 from tinykernel.learn.options import Effort, TrainerOptions
-from tinykernel.learn.recipe import seed_of
 from tinykernel.learn.signals.clips import Clips
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.model.integer import IntegerModel

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from tinykernel.learn.choice import Candidate, Fold, choose
 from tinykernel.learn.linear.ridge import Ridge, WeightedRows
+from tinykernel.learn.loop import Recipe
 from tinykernel.learn.options import TrainerOptions
-from tinykernel.learn.recipe import Recipe
 from tinykernel.learn.sums import cholesky, product
 from tinykernel.learn.trainset import TrainSet
 

@@ -5,8 +5,8 @@ import pytest
 
 from tinykernel.learn import smooth
 from tinykernel.learn.choice import trial_folds
+from tinykernel.learn.loop import Recipe
 from tinykernel.learn.options import RegressorOptions
-from tinykernel.learn.recipe import Recipe
 from tinykernel.learn.trainset import prepare_values
 
 RECIPE = Recipe(losses=(0.0,))

@@ -14,7 +14,6 @@ from tinykernel.base.text import count, listed, size
 from tinykernel.compile.targets import find_target
 from tinykernel.face import arguments as args
 from tinykernel.face import evaluation as judging
-from tinykernel.face.gathering import SET, typed_settings
 from tinykernel.face.output import print_json, print_pairs, print_table, showing_progress
 from tinykernel.face.rows import (
     ModelFile,
@@ -76,7 +75,7 @@ def calibrate_command(
         "with a rate and long recordings: write the five worst misses and false alarms as a list "
         "and as pieces, which train --also DIR takes",
     ),
-    assignments: list[str] = SET,
+    assignments: list[str] = args.SET,
     as_json: bool = args.JSON,
     quiet: bool = args.QUIET,
 ) -> None:
@@ -180,7 +179,7 @@ class _Done(NamedTuple):
 def _with_background(file: ModelFile, assignments: list[str]) -> ModelFile:
     """Return the model file with the classes of ``--set background``."""
     setting = SETTINGS["background"]
-    for text, place in typed_settings(
+    for text, place in args.typed_settings(
         {"assignments": assignments}, {"background": setting}
     ).values():
         names, classes = setting.parse(text), list(map(str, file.model.classes))

@@ -14,7 +14,6 @@ from tinykernel.base.errors import TinykernelError
 from tinykernel.base.files import template_engine, write_bytes_atomically
 from tinykernel.base.text import count, listed
 from tinykernel.face import arguments as args
-from tinykernel.face import gathering
 from tinykernel.face.evaluation import print_notes
 from tinykernel.face.output import print_json, print_pairs, print_table, showing_progress
 
@@ -27,13 +26,13 @@ _STRIP = 1200  # samples of a class that a page shows
 _COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2")
 
 
-@gathering.has_settings("label", "groups", "name", "window", "hop")
+@args.has_settings("label", "groups", "name", "window", "hop")
 def data_command(
     ctx: typer.Context,
     data: str = args.DATA,
     settings: None = None,
-    assignments: list[str] = gathering.SET,
-    config: Path | None = gathering.CONFIG,
+    assignments: list[str] = args.SET,
+    config: Path | None = args.CONFIG,
     html: Path | None = args.option("FILE", "write a page with a strip of each class"),
     as_json: bool = args.JSON,
     quiet: bool = args.QUIET,
@@ -50,7 +49,7 @@ def data_command(
     if html is not None:
         args.check_output_file(html, (".html", ".htm"))
     parameters = {**ctx.params, "save_config": None}
-    options, _typed = gathering.gather(parameters, ("data", "train"), data)
+    options, _typed = args.gather(parameters, ("data", "train"), data)
     options["data"] = data
     with showing_progress(quiet):
         source = source_of(options, options.get("image_shape"))

@@ -11,7 +11,6 @@ from tinykernel.base.errors import BudgetError
 from tinykernel.base.text import size
 from tinykernel.compile.targets import Target, find_target
 from tinykernel.face import arguments as args
-from tinykernel.face.gathering import CONFIG, SET, gather
 from tinykernel.face.output import print_json, print_pairs
 from tinykernel.face.rows import ModelFile, open_model, rows_for
 
@@ -43,8 +42,8 @@ def export_command(
         "differ, and end with status 1 if there are any",
         value=[],
     ),
-    assignments: list[str] = SET,
-    config: Path | None = CONFIG,
+    assignments: list[str] = args.SET,
+    config: Path | None = args.CONFIG,
     force: bool = args.FORCE,
     as_json: bool = args.JSON,
     quiet: bool = args.QUIET,
@@ -62,7 +61,7 @@ def export_command(
     from tinykernel.compile.projects import describe_format, export
     from tinykernel.pieces.tables import name_from
 
-    options, _ = gather(ctx.params, ("export",), model)
+    options, _ = args.gather(ctx.params, ("export",), model)
     platform, _, board = (options["board"] or "").rpartition(":")
     options |= {"board": board or None, "platform": platform or None}
     opened = open_model(model)

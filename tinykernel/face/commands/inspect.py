@@ -13,7 +13,6 @@ from tinykernel.base.text import listed, percent, size
 from tinykernel.compile.targets import BOARDS, TARGETS, Target, boards_of, find_target
 from tinykernel.data.paths import find_data
 from tinykernel.face import arguments as args
-from tinykernel.face.gathering import known
 from tinykernel.face.output import print_json, print_pairs, print_table, showing_progress
 from tinykernel.face.rows import open_model
 from tinykernel.face.settings import (
@@ -350,7 +349,7 @@ def options_command(
     next to the data (for export, next to the model). Its tables are [data], [train], [tune] and
     [export]. The command line takes precedence over the file.
     """
-    chosen = [known(name, name) for name in names] if names else list(SETTINGS.values())
+    chosen = [args.known(name, name) for name in names] if names else list(SETTINGS.values())
     if as_json:
         print_json([_facts_of_setting(setting) for setting in chosen])
     elif names:

@@ -22,7 +22,6 @@ from tinykernel.base.text import count, listed
 from tinykernel.compile.targets import find_target
 from tinykernel.data.paths import kind_of
 from tinykernel.face import arguments as args
-from tinykernel.face import gathering
 from tinykernel.face import output as out
 from tinykernel.face.commands.calibrate import train_novelty
 from tinykernel.face.evaluation import judged, print_training, print_verdict, summary
@@ -39,15 +38,15 @@ if TYPE_CHECKING:
     from tinykernel.model.integer import IntegerModel
 
 
-@gathering.has_settings(*OPTIONS_OF_TRAIN)
+@args.has_settings(*OPTIONS_OF_TRAIN)
 def train_command(
     ctx: typer.Context,
     data: str = args.DATA,
     output: Path = args.option("--output -o MODEL", "model to write: .tkm or .pkl", ...),
     settings: None = None,
-    assignments: list[str] = gathering.SET,
-    config: Path | None = gathering.CONFIG,
-    save_config: Path | None = gathering.SAVE_CONFIG,
+    assignments: list[str] = args.SET,
+    config: Path | None = args.CONFIG,
+    save_config: Path | None = args.SAVE_CONFIG,
     as_json: bool = args.JSON,
     quiet: bool = args.QUIET,
     **_: Any,
@@ -59,7 +58,7 @@ def train_command(
     chosen. Ctrl-C ends the search, or the training after its first epoch, and keeps the best model.
     """
     args.check_output_file(output, args.MODEL_SUFFIXES)
-    values, typed = gathering.gather(ctx.params, ("data", "train"), data)
+    values, typed = args.gather(ctx.params, ("data", "train"), data)
     options = values | {"data": data, "output": output, "as_json": as_json, "quiet": quiet}
     _check(options, typed)
     if options["task"] == "novelty":
@@ -257,16 +256,16 @@ def judge_test_rows(model: IntegerModel, dataset: Dataset, **options: Any) -> Ev
 _LEFT_OUT = (*SIZE_OPTIONS, "validation", "task", "false_alarms", "loss")
 
 
-@gathering.has_settings("label", "groups", "budget", "target", "max_time", "pick")
+@args.has_settings("label", "groups", "budget", "target", "max_time", "pick")
 def tune_command(
     ctx: typer.Context,
     data: str = args.DATA,
     output: Path | None = args.option("--output -o MODEL", "file for the recommended model: .tkm"),
     curve: Path | None = args.option("FILE", "accuracy against size: .csv, or .png by matplotlib"),
     settings: None = None,
-    assignments: list[str] = gathering.SET,
-    config: Path | None = gathering.CONFIG,
-    save_config: Path | None = gathering.SAVE_CONFIG,
+    assignments: list[str] = args.SET,
+    config: Path | None = args.CONFIG,
+    save_config: Path | None = args.SAVE_CONFIG,
     as_json: bool = args.JSON,
     quiet: bool = args.QUIET,
     **_: Any,
@@ -279,15 +278,13 @@ def tune_command(
     the settings of train.
     """
     folder = (output or Path("x")).parent / f"{Path(data).stem}.tune"
-    call = {name: text for name, (text, _) in gathering.typed_settings(ctx.params).items()}
+    call = {name: text for name, (text, _) in args.typed_settings(ctx.params).items()}
     before: dict[str, str] = {}
     if "pick" in call:  # its options need not be repeated
         from tinykernel.kinds.tune.tuner import read_call
 
         before = read_call(folder)
-    options, _typed = gathering.gather(
-        ctx.params, ("data", "train", "tune"), data, _LEFT_OUT, before
-    )
+    options, _typed = args.gather(ctx.params, ("data", "train", "tune"), data, _LEFT_OUT, before)
     options |= {"data": data, "output": output, "task": "classes"}
     find_target(options["target"])
     from tinykernel.face.dataset import is_by_group, training_data

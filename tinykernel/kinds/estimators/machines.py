@@ -17,9 +17,8 @@ from tinykernel.base.text import listed
 from tinykernel.compile.targets import find_target
 from tinykernel.kinds.problem import Problem, check_rows
 from tinykernel.kinds.selection import Selected, deliver, estimated, kinds_for, select
-from tinykernel.learn.loop import TrainingResult
+from tinykernel.learn.loop import Recipe, TrainingResult
 from tinykernel.learn.options import Parameters, TrainerOptions
-from tinykernel.learn.recipe import Recipe
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.model.file import ModelFileMixin
 from tinykernel.model.integer import IntegerModel

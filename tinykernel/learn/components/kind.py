@@ -28,8 +28,7 @@ from tinykernel.learn.components.learner import FOLDS_OF_A_FINAL, TrialData
 from tinykernel.learn.components.options import COMPONENTS
 from tinykernel.learn.components.training import Prepared, untrained
 from tinykernel.learn.inputs import WORD, components_within, layout_of
-from tinykernel.learn.loop import TrainingResult
-from tinykernel.learn.recipe import Recipe, recipe_for, usual_epochs
+from tinykernel.learn.loop import Recipe, TrainingResult, recipe_for, usual_epochs
 from tinykernel.learn.smooth import MOST_ROWS
 from tinykernel.model.integer import IntegerModel
 from tinykernel.run.report import MOST_CHOSEN, cut

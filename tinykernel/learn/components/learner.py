@@ -30,9 +30,8 @@ from tinykernel.learn.components.steps import (
 )
 from tinykernel.learn.inputs import WORD, layout_of, neighbour_distance
 from tinykernel.learn.linear.training import input_moments, linear_dropout, round_linear
-from tinykernel.learn.loop import SLOTS, History, Learned, Replan, one_cycle, run_epochs
+from tinykernel.learn.loop import SLOTS, History, Learned, Recipe, Replan, one_cycle, run_epochs
 from tinykernel.learn.loss import Truth, prior
-from tinykernel.learn.recipe import Recipe
 
 _POOL = 1 << 20
 _NO_INPUTS = np.zeros((0, 0), dtype=np.int16)

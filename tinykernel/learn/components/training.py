@@ -31,10 +31,9 @@ from tinykernel.learn.choice import hold_out, trial_folds
 from tinykernel.learn.components.learner import Learner, MixedRows, TrialData, Validation
 from tinykernel.learn.components.passes import Arithmetic
 from tinykernel.learn.inputs import SharedTransform, choose_scaling, draw_transform, layout_of
-from tinykernel.learn.loop import Replan, TrainingResult
+from tinykernel.learn.loop import Recipe, Replan, TrainingResult
 from tinykernel.learn.loss import Truth
 from tinykernel.learn.options import TrainerOptions
-from tinykernel.learn.recipe import Recipe
 from tinykernel.learn.smooth import Smooth, smooth_rows
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.model.fixed import Stored, Sums, kernel_model, quantize_windows

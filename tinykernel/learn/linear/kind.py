@@ -17,9 +17,8 @@ from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear import training
 from tinykernel.learn.linear.normal_equations import RoundedWeights, decided, fit_levels
 from tinykernel.learn.linear.options import LINEAR
-from tinykernel.learn.loop import History, TrainingResult, run_epochs
+from tinykernel.learn.loop import History, TrainingResult, run_epochs, seed_of
 from tinykernel.learn.loss import Truth
-from tinykernel.learn.recipe import seed_of
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.scale.spec import Scale

@@ -30,10 +30,9 @@ from tinykernel.learn.linear.normal_equations import (
     fit_discriminants,
     round_to_plane,
 )
-from tinykernel.learn.loop import SLOTS, History, Learned, Replan, one_cycle, run_epochs
+from tinykernel.learn.loop import SLOTS, History, Learned, Replan, one_cycle, run_epochs, seed_of
 from tinykernel.learn.loss import Truth, codes_of, prior
 from tinykernel.learn.options import TrainerOptions
-from tinykernel.learn.recipe import seed_of
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.model.answers import Labels, Values
 from tinykernel.model.fixed import ValueUnits, to_fixed_point

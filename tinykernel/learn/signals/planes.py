@@ -24,9 +24,8 @@ from tinykernel.learn.convolutions.chains import ImageLearner
 from tinykernel.learn.convolutions.separable import SeparableLearner, SeparablePlan
 from tinykernel.learn.convolutions.training import ImageSettings, PreparedConvolutions
 from tinykernel.learn.linear.training import TrainingRows, linear_recipe, run_training, split_rows
-from tinykernel.learn.loop import Replan, TrainingResult, run_epochs
+from tinykernel.learn.loop import Replan, TrainingResult, run_epochs, seed_of
 from tinykernel.learn.options import TrainerOptions
-from tinykernel.learn.recipe import seed_of
 from tinykernel.learn.signals.noises import mixed_levels
 from tinykernel.learn.signals.spectrum import BANDS_OF_PLANES, spectrum_of
 from tinykernel.learn.trainset import TrainSet
