@@ -1,8 +1,9 @@
-"""Memory of a model, and the page about it."""
+"""Memory of a model, the page about it, and its instructions."""
 
 import json
 
 import numpy as np
+import pytest
 
 from tests.cli.tools import arrays, failed, json_of, run, succeeded
 
@@ -61,3 +62,23 @@ def test_page(work, tmp_path):
     over = run(*command, "--budget", "1KB")
     assert over.exit_code == 1
     assert "It does not fit the STM32L053R8" in page.read_text()
+
+
+@pytest.mark.sharp
+@pytest.mark.slow
+def test_bench_prints_instructions_by_stage(work, require_platforms) -> None:
+    """One JSON object with the keys that scripts rely on; the stages add up; a run repeats."""
+    require_platforms("cortex-m4")
+    arguments = ("bench", work / "gesture.tkm", "--target", "cortex-m4", "--clock", "80MHz")
+    result = succeeded(*arguments, "--json")
+    found = json.loads(result.stdout)
+    assert found["target"] == "cortex-m4"
+    assert found["instructions"] == sum(found["stages"].values()) > 0
+    assert found["seconds"][0] < found["seconds"][1]
+    assert json_of(*arguments) == found
+    # Levels of floats that are computed in integers take a little longer for some values.
+    assert 0.95 * found["instructions"] < found["fewest_instructions"] < found["instructions"]
+    assert found["rows"] == 3
+    table = succeeded(*arguments)
+    assert f"{1e3 * found['seconds'][0]:.2f}-" in table.stdout
+    assert str(found["instructions"]) in table.stdout

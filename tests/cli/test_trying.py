@@ -1,18 +1,21 @@
-"""`tinykernel try`: a page that runs the firmware, as a file or for this computer alone."""
+"""`tinykernel try`, a page that runs the firmware, and `demo`, the whole way on digits."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from unittest.mock import Mock
 
 import pytest
 
-from tests.cli.tools import failed, process
+from tests.cli.tools import failed, process, succeeded
 from tests.random_models import random_model
 from tests.sessions import ROOT, blocks, page_differences
-from tinykernel import save
+from tinykernel import TinykernelError, save
+from tinykernel.base.files import manifest, replace_folder_atomically
 
 
 @pytest.fixture
@@ -59,3 +62,38 @@ def test_the_session_in_the_documentation(tmp_path, monkeypatch, require_tool) -
     wrong = page_differences(page, tmp_path)
     assert not wrong, "\n".join(wrong)
     assert os.path.getsize(tmp_path / "digits.html") < 400 * 1024
+
+
+def test_demo_keeps_what_is_not_its_own(tmp_path, monkeypatch):
+    """demo replaces an earlier demo, but no other folder, and none that somebody worked on."""
+    folder, files = tmp_path / "demo", {"include/digits.h": b""}
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    failed("demo", "-o", folder, "-q", "--force")
+    assert (folder / "mine.txt").read_text() == "mine"
+    monkeypatch.setattr(
+        "tinykernel.kinds.train.fitting.train", Mock(side_effect=TinykernelError("began"))
+    )
+    (folder / "mine.txt").unlink()
+    replace_folder_atomically(folder, files | {"manifest.json": manifest(files)})
+    (folder / ".pio").mkdir()
+    (folder / ".pio" / "built.o").write_text("")
+    failed("demo", "-o", folder, "-q")
+    (folder / "include" / "digits.h").write_text("edited")
+    failed("demo", "-o", folder, "-q")
+    failed("demo", "-o", folder, "-q", "--force")
+    (folder / "include" / "digits.h").write_bytes(b"")
+    (folder / "mine.txt").write_text("mine")
+    failed("demo", "-o", folder, "-q")
+
+
+def test_demo(tmp_path):
+    """demo goes the whole way on digits: trains, exports, verifies all test rows, reports."""
+    folder = tmp_path / "digits"
+    result = succeeded("demo", "-o", folder)
+    said = " ".join(result.stdout.split())
+    assert "1347 training rows, 450 test rows" in said
+    assert re.search(r"\bhost 450 4500 0 9[5-9]", said)
+    assert float(re.search(r" test ([\d.]+) %", said)[1]) > 95
+    assert "cortex-m4, " in said
+    assert (folder / "platformio.ini").is_file()

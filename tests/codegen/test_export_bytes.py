@@ -1,4 +1,4 @@
-"""The generated C of a model of each piece keeps its bytes, whatever becomes of the packages."""
+"""The generated C of a model of each piece keeps its bytes; each piece comes with samples."""
 
 import json
 import re
@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.codegen.kinds import EVERY
+from tests.codegen.test_certificate import Checker, export_of
+from tests.fuzz.proofs import load_checker
+from tests.random_fronts import model_of
+from tinykernel import load, save
 from tinykernel.compile.projects import generated_inputs
 from tinykernel.compile.sources import render_selftest, render_sources, render_web
 from tinykernel.model.integer import IntegerModel
-from tinykernel.pieces.catalogue import PARTS, STAGES
+from tinykernel.pieces.catalogue import FOLDERS, PARTS, STAGES, samples_of
 
 DIGESTS = json.loads(Path(__file__).with_name("export_bytes.json").read_text(encoding="utf-8"))
 
@@ -37,3 +41,16 @@ def test_every_piece_has_bytes() -> None:
     """Whoever adds a stage or a read-out gives a model of it a line."""
     seen = {piece.KIND for kind in DIGESTS for piece in EVERY[kind]().pieces}
     assert {piece.KIND for piece in (*STAGES, *PARTS)} == seen
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_samples_of_a_piece_make_models(kind, tmp_path, capsys) -> None:
+    """A sample has its piece; the proof of its model holds, and a file gives it back."""
+    checker, found = Checker(load_checker(), tmp_path), samples_of(kind, 1)
+    assert found
+    for sample in found:
+        model = model_of(sample, 2)
+        assert kind in {piece.KIND for piece in model.pieces}
+        checker.accept(export_of(model))
+        save(model, tmp_path / "m.tkm")
+        assert load(tmp_path / "m.tkm") == model

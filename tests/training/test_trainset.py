@@ -1,4 +1,4 @@
-"""The canonical training set and the scaler."""
+"""The canonical training set, the scaler, and how inputs are varied."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from tests.refusals import refused
 from tinykernel.base.errors import DataError
+from tinykernel.learn.augment import Augmentation, affine_moves, vary_windows
 from tinykernel.learn.trainset import _hash_rows, canonical_rows
 from tinykernel.model.scale import raw_dtype_of, to_raw
 
@@ -55,3 +56,21 @@ def test_raw_types_refuse_what_does_not_fit():
     assert to_raw(np.array([[2**31 - 1]]), raw_dtype_of(np.dtype("int64"))).dtype == np.int32
     refused(DataError, to_raw, np.array([[0], [2**31]]), "int32")
     refused(DataError, raw_dtype_of, np.dtype("U3"))
+
+
+def test_variation_of_inputs():
+    """Protects that rotations keep lengths, a map of strength 0 is none, and flips mirror."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5, 20, 6))
+    turned = vary_windows(X, Augmentation(rotate=0.5), rng)
+    assert not np.allclose(turned, X)
+    for c in (0, 3):
+        np.testing.assert_allclose(
+            np.linalg.norm(turned[:, :, c : c + 3], axis=2),
+            np.linalg.norm(X[:, :, c : c + 3], axis=2),
+        )
+    assert affine_moves(Augmentation(), 5, (8, 8), rng).size == 0
+    moves = affine_moves(Augmentation(affine=1.0), 500, (28, 28), rng)
+    assert np.abs(moves.mean(axis=0) - [1, 0, 0, 0, 1, 0]).max() < 0.3
+    mirrored = affine_moves(Augmentation(flip=1.0), 2, (3, 8), rng)
+    np.testing.assert_array_equal(mirrored, np.tile([1, 0, 0, 0, -1, 7], (2, 1)))
