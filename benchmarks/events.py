@@ -25,7 +25,7 @@ from tinykernel.compile.targets import find_target
 from tinykernel.data.clips import Recordings, join_clips
 from tinykernel.data.labels import Span
 from tinykernel.data.reading import Recording
-from tinykernel.judge.event_rules import choose_events, judged
+from tinykernel.judge.event_rules import choose_events, judge
 from tinykernel.judge.events import evaluate_events, streams_of
 from tinykernel.run.program import find_toolchain
 
@@ -123,7 +123,7 @@ class Fold:
         rows = self.halves[1]
         rows = rows[np.isin(self.data[1][rows], (WAKE_WORD, *BACKGROUND))]
         assert self.model.events is not None
-        heard = judged(self.stream(rows, 1 / 3, "wake word"), self.model.events)
+        heard = judge(self.stream(rows, 1 / 3, "wake word"), self.model.events)
         label = self.model.classes.index(WAKE_WORD)
         return (
             f"{(~heard.hit).sum()} of {len(heard.hit)} missed, "

@@ -18,7 +18,7 @@ from tinykernel.judge.event_rules import (
     Stream,
     _DecayedStreams,
     choose_events,
-    judged,
+    judge,
     rate_after,
     spread,
 )
@@ -42,7 +42,7 @@ def test_hits_alarms_and_double_counts():
     labels = np.zeros(80, int)
     labels[[12, 16, 38, 55, 59, 75]] = [1, 1, 2, 1, 2, 2]
     events = Events(np.array([0, 5, 5], np.uint32), 0, 0)
-    found = judged([_stream(labels.tolist(), [[10, 15, 1], [25, 30, 2], [50, 60, 2]])], events)
+    found = judge([_stream(labels.tolist(), [[10, 15, 1], [25, 30, 2], [50, 60, 2]])], events)
     assert found.hit.tolist() == [True, True, True]  # 38 is within a second of 30
     assert (found.after.tolist(), found.behind.tolist()) == ([2, 13, 9], [-2, 9, 0])
     assert (found.doubles, found.alarms.tolist(), found.confused) == (1, [2], 1)
@@ -91,7 +91,7 @@ def test_the_threshold_is_the_least_that_keeps_a_rate(scores, n_groups, confiden
     lengths = np.diff(np.append(first, n))[left_out:] / 3600
 
     def rate(threshold: int) -> float:
-        heard = judged([stream], Events(np.array([0, threshold, threshold], np.uint32), 1, 0))
+        heard = judge([stream], Events(np.array([0, threshold, threshold], np.uint32), 1, 0))
         counts = np.bincount(heard.groups, minlength=n_groups)[left_out:]
         even, wide = counts.sum() * lengths / lengths.sum(), 1.0
         if counts.any() and counts.size > 1:
@@ -152,7 +152,7 @@ def test_a_lower_threshold_may_hit_less():
     stream = _stream(labels.tolist(), [[11, 14, 1]])
     hits = {}
     for threshold in (9, 30):
-        heard = judged([stream], Events(np.array([0, threshold, threshold], np.uint32), 3, 5))
+        heard = judge([stream], Events(np.array([0, threshold, threshold], np.uint32), 3, 5))
         hits[threshold] = heard.hit.tolist(), heard.alarms.tolist()
     assert hits == {9: ([False], [1]), 30: ([True], [])}
 

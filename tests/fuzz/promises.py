@@ -14,7 +14,7 @@ from scipy.stats import binom, ttest_1samp
 from tests.firmware.local_models import SIGNALS
 from tests.fuzz.batch import Batch
 from tinykernel.base.errors import TinykernelError
-from tinykernel.judge.event_rules import Stream, choose_events, hours_of, judged
+from tinykernel.judge.event_rules import Stream, choose_events, hours_of, judge
 from tinykernel.judge.figures import accuracy_interval, rmse_interval
 from tinykernel.learn.confidence import Ranking, effective_rows
 from tinykernel.learn.novelty import alarms
@@ -116,7 +116,7 @@ def _alarms_for_promised(rng: np.random.Generator, confidence: float | None) -> 
         return None
     assert chosen.model.events is not None
     fresh = _recording(rng, 100, 1.0, rate, spread, every=10**6)
-    return len(judged([fresh], chosen.model.events).alarms) / hours_of([fresh]) / an_hour
+    return len(judge([fresh], chosen.model.events).alarms) / hours_of([fresh]) / an_hour
 
 
 def _recording(

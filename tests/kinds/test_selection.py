@@ -13,7 +13,7 @@ from tinykernel.face.pages.page import trials_in_rows
 from tinykernel.kinds.kind import Kind, RaceTrial, Spec
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
-from tinykernel.kinds.selection import KINDS, deliver, estimated, kinds_for, select
+from tinykernel.kinds.selection import KINDS, deliver, estimate_usage, kinds_for, select
 from tinykernel.learn.announcement import TABLES, Announcement
 from tinykernel.learn.choice import Candidate
 from tinykernel.learn.options import TrainerOptions
@@ -245,7 +245,7 @@ def test_a_perceptron_is_taken_where_borders_bend():
     problem = Problem(prepare(X, y)[1], options, None, parse_limits("3KB"))
     chosen = select(problem, kinds)
     assert chosen.kind.name == "perceptron"
-    result, trainings = deliver(chosen, problem, estimated(problem))
+    result, trainings = deliver(chosen, problem, estimate_usage(problem))
     assert trainings == 1
     assert np.mean(result.machine.predict(X) == y) > 0.8
 

@@ -8,7 +8,7 @@ from tests.random_models import random_model
 from tinykernel import TinykernelError, report
 from tinykernel.base.checks import PRESETS
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.planning import sized
+from tinykernel.kinds.planning import size_specs
 from tinykernel.kinds.problem import Problem
 from tinykernel.learn.components.kind import ComponentsKind
 from tinykernel.learn.options import TrainerOptions
@@ -34,7 +34,7 @@ def problem_of(digits, budget, layout, target="cortex-m4"):
 def test_the_estimate_decides(digits, layout):
     """What is found needs no compiler, and leaves a margin for every one."""
     problem, kind = problem_of(digits, "6000", layout, "cortex-m0"), ComponentsKind()
-    (spec,) = sized(kind, problem).specs
+    (spec,) = size_specs(kind, problem).specs
     model = kind.fit(spec, problem, Pace()).machine
     flash = report(model, "cortex-m0", compiler="none").flash
     assert 0.88 * 6000 < flash <= 0.98 * 6000

@@ -15,7 +15,7 @@ from tinykernel.papers.ternary import (
     TernaryLinearClassifier,
     TernaryProblem,
     learn_output,
-    scaled,
+    minimise_scale,
     visit,
 )
 
@@ -97,7 +97,7 @@ def test_scale_is_the_minimum_of_8(loss, penalty):
     problem, rng = make(3, 60, 9, (loss, penalty, False))
     weights = rng.choice(np.array([-1, 0, 1], dtype=np.int8), 9)
     sums = (weights.astype(np.int32) @ problem.signs).astype(np.int32)
-    alpha, beta = scaled(problem, sums, 0.01 * np.count_nonzero(weights), 0.3, 0.0)
+    alpha, beta = minimise_scale(problem, sums, 0.01 * np.count_nonzero(weights), 0.3, 0.0)
     best = slow_objective(problem, weights, 0.01, alpha, beta)
     for factor in (0.9, 0.999, 1.001, 1.1):
         for a, b in ((alpha * factor, beta), (alpha, beta + factor - 1)):

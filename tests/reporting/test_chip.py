@@ -19,7 +19,7 @@ from tests.reporting.browser import browser
 from tests.separable import separable_model
 from tests.spectra import spectral_model
 from tinykernel import report_page, save
-from tinykernel.base.resizing import resized
+from tinykernel.base.resizing import resize
 from tinykernel.pieces.frame.spec import Frame
 
 HOSTILE = '</script><img src=x onerror="document.title=1">\u2028'
@@ -145,7 +145,7 @@ def test_image(open_browser, tmp_path) -> None:
     Image.fromarray(pixels).save(file := tmp_path / "noise.png")
     open_browser.choose_file(".file input", file)
     grey = (pixels @ np.array([19595, 38470, 7471]) + 32768 >> 16).astype(np.uint8)[..., None]
-    small = resized(lambda top, end: grey[top:end], high, wide, *model.input.shape[:2])
+    small = resize(lambda top, end: grey[top:end], high, wide, *model.input.shape[:2])
     open_browser.wait(f"{_EYE}.join() === '{','.join(map(str, small.ravel()))}'")
     assert open_browser.run(_SCORES) == model.scores(small.reshape(1, -1))[0].tolist()
     left, top, wide, high = open_browser.run(

@@ -47,7 +47,7 @@ def area_sums(pixels: NDArray[Any], n: int) -> NDArray[np.int64]:
     return np.diff(integral, axis=0)
 
 
-def resized(
+def resize(
     rows_of: Callable[[int, int], NDArray[np.uint8]],
     height: int,
     width: int,

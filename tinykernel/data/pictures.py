@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError, FileError, OptionError, ToolError
 from tinykernel.base.progress import report as say
-from tinykernel.base.resizing import resized
+from tinykernel.base.resizing import resize
 from tinykernel.base.text import count
 from tinykernel.data.delimited import text_labels
 from tinykernel.data.labels import NamePattern
@@ -76,7 +76,7 @@ def decoded(file: Path, rows: int, columns: int, channels: int) -> NDArray[np.ui
                 part = np.asarray(_plain(image.crop((0, top, width, end)), mode))
                 return part.reshape(end - top, width, channels)
 
-            return resized(rows_of, height, width, rows, columns)
+            return resize(rows_of, height, width, rows, columns)
     except Exception as error:  # Pillow raises any exception for damaged bytes
         raise _broken(error) from None
 

@@ -184,7 +184,9 @@ def summary(trained: TrainResult, dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def judged(trained: TrainResult, dataset: Dataset, evaluation: Evaluation | None) -> dict[str, Any]:
+def accuracies(
+    trained: TrainResult, dataset: Dataset, evaluation: Evaluation | None
+) -> dict[str, Any]:
     """Return the accuracies, 0 to 1, or R2 of values, on training and test rows."""
     measure = "r2" if trained.model.is_regressor else "accuracy"
     return {

@@ -50,7 +50,7 @@ class Heard:
     doubles: int
 
 
-def judged(streams: Sequence[Stream], events: Events) -> Heard:
+def judge(streams: Sequence[Stream], events: Events) -> Heard:
     """Compare the events of streams with their spans."""
     return _joined([_judged(stream, events.follow(stream.scores)) for stream in streams])
 
@@ -276,7 +276,7 @@ def with_threshold(
     trial = _DecayedStreams(streams, events.thresholds == 0, events.shift, events.pause)
     model = replace(chosen.model, events=trial.with_least(threshold))
     assert model.events is not None
-    heard, promised = judged(streams, model.events), trial.rate(threshold, confidence)
+    heard, promised = judge(streams, model.events), trial.rate(threshold, confidence)
     wide = spread(trial.lengths, heard.groups)
     return replace(chosen, model=model, heard=heard, promised=promised, spread=wide)
 

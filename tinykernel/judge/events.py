@@ -29,7 +29,7 @@ from tinykernel.judge.event_rules import (
     Stream,
     choose_events,
     hours_of,
-    judged,
+    judge,
     rate_after,
     with_threshold,
 )
@@ -289,10 +289,10 @@ def evaluate_events(
         most = int(scaled.max())
         if factor != 1 and most in curve:
             continue
-        heard = judged(streams, replace(events, thresholds=scaled))
+        heard = judge(streams, replace(events, thresholds=scaled))
         missed = 1 - float(heard.hit.mean()) if heard.hit.size else 0.0
         curve[most] = factor, most, missed, len(heard.alarms) / hours
-    heard, second = judged(streams, events), streams[0].second
+    heard, second = judge(streams, events), streams[0].second
     return EventEvaluation(model.classes, heard, hours, second, tuple(curve.values()))
 
 
@@ -377,7 +377,7 @@ def worst_of(
     silent, found = events.thresholds == 0, list[Mistake]()
     long = [each for each in data.recordings if len(each.X) >= window]
     for recording, stream in zip(long, streams, strict=True):
-        heard, made = judged([stream], events), events.follow(stream.scores)
+        heard, made = judge([stream], events), events.follow(stream.scores)
         before = np.zeros(stream.scores.shape[1], np.int64)
         _, sums = sums_over(stream.scores, silent, events.shift, before)
         for (first, end, label), hit in zip(stream.spans.tolist(), heard.hit, strict=True):

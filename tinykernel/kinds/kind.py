@@ -11,7 +11,7 @@ from tinykernel.compile.plan import pack
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
 from tinykernel.learn.announcement import Announcement
-from tinykernel.learn.choice import Candidate, Fold, joined, side_by_side
+from tinykernel.learn.choice import Candidate, Fold, join_folds, side_by_side
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.model.integer import IntegerModel
 from tinykernel.run.estimate import work_of
@@ -94,7 +94,7 @@ class Kind(ABC, Generic[SpecT]):
     def specs(self, problem: Problem) -> Sequence[SpecT]:
         """Return candidates of the largest useful size, or the size that the user fixed."""
 
-    def resized(self, spec: SpecT, size: int, problem: Problem) -> SpecT:
+    def resize(self, spec: SpecT, size: int, problem: Problem) -> SpecT:
         """Return the spec with another size."""
         return replace(spec, **{spec.SIZE: size}) if spec.SIZE else spec
 
@@ -132,8 +132,8 @@ class Kind(ABC, Generic[SpecT]):
         """
         if spec.size <= spec.FEWEST:
             return None
-        fewer = reduced(spec.size, spec.STEP, n_bytes, model)
-        return self.resized(spec, max(fewer, spec.FEWEST), problem)
+        fewer = reduce_size(spec.size, spec.STEP, n_bytes, model)
+        return self.resize(spec, max(fewer, spec.FEWEST), problem)
 
     def tune(self, specs: Sequence[SpecT], problem: Problem, pace: Pace) -> Rounds:
         """Search settings that do not change the size, in rounds; yield the best so far.
@@ -146,14 +146,14 @@ class Kind(ABC, Generic[SpecT]):
     def judge(self, spec: SpecT, problem: Problem, fold: Fold, share: float) -> Candidate:
         """Train inside a fold, as for delivery, for a share of the epochs; judge it outside."""
 
-    def judged(
+    def judge_all(
         self, specs: Sequence[SpecT], problem: Problem, folds: Sequence[Fold], share: float
     ) -> list[Candidate]:
         """Judge specs by trainings inside folds, side by side."""
         alone, n = problem.alone(), len(folds)
         tasks = [partial(self.judge, spec, alone, fold, share) for spec in specs for fold in folds]
         parts = side_by_side(tasks, problem.n_threads)
-        return [joined(parts[first : first + n]) for first in range(0, len(parts), n)]
+        return [join_folds(parts[first : first + n]) for first in range(0, len(parts), n)]
 
     def settle(self, spec: SpecT, problem: Problem, pace: Pace) -> SpecT:
         """Return the spec with what is chosen for delivery alone, which a smaller model keeps."""
@@ -164,7 +164,7 @@ class Kind(ABC, Generic[SpecT]):
         """Train as for delivery, on all rows."""
 
 
-def reduced(size: int, step: int, n_bytes: int, model: IntegerModel) -> int:
+def reduce_size(size: int, step: int, n_bytes: int, model: IntegerModel) -> int:
     """Return the size, less some steps, of a model whose tables take so many bytes less."""
     return size - step * (-(-n_bytes * size // table_bytes(model)) // step + 1)
 

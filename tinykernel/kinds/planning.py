@@ -84,7 +84,7 @@ class Sized:
     unknown: TinykernelError | None = None
 
 
-def sized(kind: AnyKind, problem: Problem) -> Sized:
+def size_specs(kind: AnyKind, problem: Problem) -> Sized:
     """Return each spec of a kind at the largest size within the limits."""
     if problem.limits is None:
         return Sized(kind.specs(problem))
@@ -133,7 +133,7 @@ def _largest(kind: AnyKind, spec: Spec, problem: Problem) -> tuple[Spec | None, 
             spec, first = smaller, used(smaller)
         return spec, first
     step, high, low = spec.STEP, spec.size, spec.FEWEST
-    above, below = first.share, used(kind.resized(spec, low, problem))
+    above, below = first.share, used(kind.resize(spec, low, problem))
     if below.share > 1:
         return None, below
     share = below.share
@@ -145,14 +145,14 @@ def _largest(kind: AnyKind, spec: Spec, problem: Problem) -> tuple[Spec | None, 
         if number % 3 < 2:
             guess = low + int((high - low) * (1 - share) / max(above - share, 1e-9))
         guess = min(max(guess // step * step, low + step), high - step)
-        measured = used(kind.resized(spec, guess, problem)).share
+        measured = used(kind.resize(spec, guess, problem)).share
         if measured <= 1:
             low, share = guess, measured
             if share > _NEARLY:
                 break
         else:
             high, above = guess, measured
-    return kind.resized(spec, low, problem), below
+    return kind.resize(spec, low, problem), below
 
 
 # From this share of a limit on, nothing larger is tried.
@@ -253,7 +253,7 @@ def _seconds(problem: Problem, kind: AnyKind, spec: Spec) -> float:
     options = replace(few.options, effort="quick", epochs=_PILOT_EPOCHS, teachers=0)
     few = replace(few, options=options)
     with progress.observing(None):
-        result = kind.fit(kind.resized(spec, spec.size, few), few, Pace(few.effort))
+        result = kind.fit(kind.resize(spec, spec.size, few), few, Pace(few.effort))
         result.machine.scores(few.data.X[:1])  # compiled now, as its rows will be predicted
     if result.history.interrupted:
         raise KeyboardInterrupt  # which ended this short training only

@@ -25,12 +25,12 @@ from tinykernel.kinds.planning import (
     no_room,
     plan_final,
     plan_search,
-    sized,
+    size_specs,
     usage,
     usual_pace,
 )
 from tinykernel.kinds.problem import Problem
-from tinykernel.learn.choice import Candidate, Choice, Fold, joined, side_by_side
+from tinykernel.learn.choice import Candidate, Choice, Fold, join_folds, side_by_side
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.learn.options import ROOMS, TrainerOptions
 from tinykernel.model.integer import IntegerModel
@@ -179,7 +179,7 @@ def _entrants(problem: Problem, kinds: Sequence[AnyKind]) -> list[_Entrant]:
         name = "image_shape" if problem.options.image_shape else "model"
         raise OptionError(f"{name}: {refused[kinds[-1].name]}")
     progress.report("finding what fits", 0, None)
-    sizes = [sized(kind, problem) for kind in applying]
+    sizes = [size_specs(kind, problem) for kind in applying]
     pairs = zip(applying, sizes, strict=True)
     entrants = [_Entrant(kind, list(size.specs)) for kind, size in pairs if size.specs]
     if not entrants:
@@ -309,7 +309,7 @@ class _Race:
             folds += others
         else:
             stay = list(range(len(tasks)))
-        candidates = [joined(part) for part in parts]
+        candidates = [join_folds(part) for part in parts]
         remaining = [tasks[i] for i in stay]
         self.choice = self._chosen(candidates, folds, 1.0, remaining)
         for place, (kind, spec, _) in enumerate(remaining):
@@ -358,7 +358,7 @@ class _Race:
 Measure = Callable[[IntegerModel], Usage]
 
 
-def estimated(problem: Problem) -> Measure:
+def estimate_usage(problem: Problem) -> Measure:
     """Return the measure by which trainings decide."""
 
     def measured(model: IntegerModel) -> Usage:

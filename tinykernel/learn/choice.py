@@ -189,7 +189,7 @@ class Candidate:
         return Candidate(name, truth.row_losses(decisions, **options), truth.score(decisions))
 
 
-def joined(parts: Sequence[Candidate]) -> Candidate:
+def join_folds(parts: Sequence[Candidate]) -> Candidate:
     """Return a candidate that was trained once per fold, with the held-out rows of all folds."""
     losses = np.concatenate([part.losses for part in parts])
     score = float(np.mean([part.score for part in parts]))

@@ -63,7 +63,7 @@ class Smooth:
         fit = Ridge(inside.along(view), like=like)
         return _round(fit.values(product(self.rows.X[fold.outside], view)))
 
-    def judged(self, data: TrainSet, folds: Sequence[Fold]) -> tuple[float, float]:
+    def judge(self, data: TrainSet, folds: Sequence[Fold]) -> tuple[float, float]:
         """Return loss and R2 of fits inside the folds, on the rows outside."""
         scores = [data.truth_of(fold.outside).judge(self.held_out(fold)) for fold in folds]
         loss, explained = np.mean(scores, axis=0).tolist()

@@ -143,7 +143,7 @@ def visit(problem, order, price, short, weights, sums):  # type: ignore[no-untyp
             _tabulate(kind, short, slope, share, half, mean)
 
 
-def scaled(
+def minimise_scale(
     problem: TernaryProblem, sums: NDArray[np.int32], price: float, alpha: float, beta: float
 ) -> tuple[float, float]:
     """Minimise (8) over alpha and beta by Newton's method; the hinge loss by Powell's."""
@@ -207,7 +207,7 @@ def learn_output(
     objectives, gain = [np.inf], np.inf
     while len(objectives) <= max_iter and gain >= _TOLERANCE * objectives[-1]:
         price = regularization * np.count_nonzero(weights)
-        alpha, beta = scaled(problem, sums, price, alpha, beta)
+        alpha, beta = minimise_scale(problem, sums, price, alpha, beta)
         order = rng.permutation(len(signs))
         short = 1 - y * (alpha * sums + beta)
         constants = problem.kind, problem.binary, signs, alpha * y, share

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinykernel.base.resizing import crop_box, resized
+from tinykernel.base.resizing import crop_box, resize
 
 SIDE = st.integers(1, 9)
 
@@ -42,7 +42,7 @@ def test_a_value_is_the_mean_of_its_area(height, width, rows, columns, channels,
     picture = np.random.default_rng(seed).integers(0, 256, (height, width, channels), np.uint8)
     top, left, high, wide = crop_box(height, width, rows, columns)
     expected = slowly(picture[top : top + high, left : left + wide], rows, columns)
-    found = resized(lambda first, end: picture[first:end], height, width, rows, columns)
+    found = resize(lambda first, end: picture[first:end], height, width, rows, columns)
     assert np.array_equal(found, expected)
 
 
@@ -65,5 +65,5 @@ def test_strips_of_a_high_picture_add_up():
     """A picture of more rows than are summed at a time: strips share a pixel."""
     picture = np.random.default_rng(0).integers(0, 256, (130, 3, 1), np.uint8)
     assert crop_box(130, 3, 46, 1) == (0, 0, 130, 2)
-    found = resized(lambda first, end: picture[first:end], 130, 3, 46, 1)
+    found = resize(lambda first, end: picture[first:end], 130, 3, 46, 1)
     assert np.array_equal(found, slowly(picture[:, :2], 46, 1))

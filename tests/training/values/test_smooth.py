@@ -43,7 +43,7 @@ def test_a_fit_is_judged_on_rows_left_out():
     data, options = prepared()
     fit = smooth.smooth_rows(data, options, RECIPE)[2]
     folds = trial_folds(data.codes, None, 0)
-    loss, explained = fit.judged(data, folds)
+    loss, explained = fit.judge(data, folds)
     noise = 0.5 * (0.3 / data.quantity.units.scale[0]) ** 2
     assert 0.9 * noise < loss < 2 * noise
     constant = np.mean([data.truth[fold.outside].var() / 2 for fold in folds])

@@ -24,7 +24,7 @@ from tinykernel.data.paths import kind_of
 from tinykernel.face import arguments as args
 from tinykernel.face import output as out
 from tinykernel.face.commands.calibrate import train_novelty
-from tinykernel.face.evaluation import judged, print_training, print_verdict, summary
+from tinykernel.face.evaluation import accuracies, print_training, print_verdict, summary
 from tinykernel.face.rows import about_evaluation, about_training
 from tinykernel.face.settings import OPTIONS_OF_TRAIN, PAPER, SETTINGS
 from tinykernel.learn.options import SIZE_OPTIONS
@@ -137,7 +137,7 @@ def _train_all(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
     try:
         say("judging", 0, None)
         training.evaluation = judge_test_rows(trained.model, dataset)
-        result |= judged(trained, dataset, training.evaluation)
+        result |= accuracies(trained, dataset, training.evaluation)
         names = [f"{part}_{of}" for part in ("train", "test") for of in ("accuracy", "r2")]
         about["accuracy"] = {name: result[name] for name in names if result.get(name) is not None}
         return training, result | training.save()

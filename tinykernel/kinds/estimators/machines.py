@@ -16,7 +16,7 @@ from tinykernel.base.options import option
 from tinykernel.base.text import listed
 from tinykernel.compile.targets import find_target
 from tinykernel.kinds.problem import Problem, check_rows
-from tinykernel.kinds.selection import Selected, deliver, estimated, kinds_for, select
+from tinykernel.kinds.selection import Selected, deliver, estimate_usage, kinds_for, select
 from tinykernel.learn.loop import Recipe, TrainingResult
 from tinykernel.learn.options import Parameters, TrainerOptions
 from tinykernel.learn.trainset import TrainSet
@@ -220,7 +220,7 @@ class KernelEstimator(MachineEstimator):
         try:
             problem, attributes = self.problem(*rows, groups=groups, validation=validation)
             selection = select(problem, kinds_for(problem.options))
-            result, _ = deliver(selection, problem, estimated(problem))
+            result, _ = deliver(selection, problem, estimate_usage(problem))
         except BaseException:  # Ctrl-C, too: columns of these rows beside the model of others
             self.__dict__ = before
             raise

@@ -20,7 +20,7 @@ from tinykernel.kinds.estimators.machines import DEFAULT_TARGET, MachineEstimato
 from tinykernel.kinds.kind import Kind, Spec
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem, check_rows
-from tinykernel.kinds.selection import Measure, deliver, estimated, select
+from tinykernel.kinds.selection import Measure, deliver, estimate_usage, select
 from tinykernel.learn.announcement import SIGNALS, TABLES, Announcement
 from tinykernel.learn.choice import Candidate, Fold
 from tinykernel.learn.inputs import choose_scaling
@@ -331,7 +331,7 @@ class NoveltyDetector(OutlierMixin, MachineEstimator):
         rng = np.random.default_rng([seed, 7])
         problem, raw, names = self._problem(X, groups, seed, rng)
         selection = select(problem, [PrototypesKind(rng)])
-        result, _ = deliver(selection, problem, estimated(problem), *measures)
+        result, _ = deliver(selection, problem, estimate_usage(problem), *measures)
         model, choice = result.machine, selection.choice
         prototypes = model.find(Prototypes)
         assert prototypes is not None

@@ -20,7 +20,7 @@ from tinykernel.kinds.estimators.supervised import Classifier, Regressor
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.planning import Usage, usage, usual_pace
 from tinykernel.kinds.problem import Problem
-from tinykernel.kinds.selection import deliver, estimated, kinds_for, select
+from tinykernel.kinds.selection import deliver, estimate_usage, kinds_for, select
 from tinykernel.kinds.train.teaching import soft_labels, train_drawn
 from tinykernel.learn.convolutions.options import SEPARABLE
 from tinykernel.learn.signals.clips import Clips, check_options
@@ -312,7 +312,7 @@ def _learned(
     selection = select(problem, kinds_for(problem.options), pace)
     linking.limits = problem.limits
     begun = time.perf_counter()
-    result, trainings = deliver(selection, problem, estimated(problem), linking.measure)
+    result, trainings = deliver(selection, problem, estimate_usage(problem), linking.measure)
     took = time.perf_counter() - begun
     estimator.take(result, selection, problem, attributes)
     # Nothing makes again what Ctrl-C has ended.

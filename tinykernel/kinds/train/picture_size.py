@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base import progress
 from tinykernel.base.errors import TinykernelError
-from tinykernel.base.resizing import resized
+from tinykernel.base.resizing import resize
 from tinykernel.kinds.train.fitting import train
 from tinykernel.learn.choice import Candidate, choose, hold_out
 from tinykernel.learn.convolutions.chains import no_chains
@@ -126,4 +126,4 @@ class _Trials:
 
 
 def _resize(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    return resized(lambda top, end: image[top:end], image.shape[0], image.shape[1], side, side)
+    return resize(lambda top, end: image[top:end], image.shape[0], image.shape[1], side, side)

@@ -21,7 +21,7 @@ from tinykernel.base.checks import as_groups, refuse_missing
 from tinykernel.base.elementary import logs
 from tinykernel.base.errors import BudgetError, DataError, OptionError, RowsError, ShapeError
 from tinykernel.base.hadamard import padded_dimension
-from tinykernel.kinds.kind import reduced
+from tinykernel.kinds.kind import reduce_size
 from tinykernel.kinds.planning import Usage
 from tinykernel.learn.inputs import WORD, components_within
 from tinykernel.learn.loss import WIDE_TEMPERATURES
@@ -265,7 +265,7 @@ def train_drawn(
         if not is_open or n <= WORD:
             advice = "give a larger budget" if is_open else "use fewer {n_components}"
             raise BudgetError(f"the trained model needs {used.text}; {advice}", n_components=None)
-        n = max(reduced(n, WORD, used.excess(model), model), WORD)
+        n = max(reduce_size(n, WORD, used.excess(model), model), WORD)
         settings |= {"n_components": n, "sigma": estimator.sigma_}
 
 

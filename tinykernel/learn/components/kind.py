@@ -26,7 +26,7 @@ from tinykernel.kinds.problem import Problem
 from tinykernel.learn.choice import Candidate, Fold, side_by_side
 from tinykernel.learn.components.learner import FOLDS_OF_A_FINAL, TrialData
 from tinykernel.learn.components.options import COMPONENTS
-from tinykernel.learn.components.training import Prepared, untrained
+from tinykernel.learn.components.training import Prepared, draw_machine
 from tinykernel.learn.inputs import WORD, components_within, layout_of
 from tinykernel.learn.loop import Recipe, TrainingResult, recipe_for, usual_epochs
 from tinykernel.learn.smooth import MOST_ROWS
@@ -157,7 +157,7 @@ class ComponentSearch(Generic[RecipeT]):
         alone = n_threads if len(new) == 1 else 1
         tasks = [
             partial(
-                self.data.judged,
+                self.data.judge,
                 self.data.folds[fold],
                 replace(recipe, n_threads=alone),
                 self.cancelled,
@@ -340,7 +340,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
         is_small = n_weights < _EXACT_SHARE * (problem.limits.flash or MOST_CHOSEN)
         return [None, _BESIDE_EXACT if is_small else _BESIDE]
 
-    def resized(self, spec: ComponentsSpec, size: int, problem: Problem) -> ComponentsSpec:
+    def resize(self, spec: ComponentsSpec, size: int, problem: Problem) -> ComponentsSpec:
         """Return the spec with so many components, and the epochs that these take."""
         n = 0 if problem.of_values else size
         epochs = problem.options.epochs or usual_epochs(len(problem.data.X), n)
@@ -447,7 +447,7 @@ def _largest(
     size: dict[str, Any] = {"layout": layout, "n_components": most, "linear_bits": linear_bits}
     data = problem.once(Problem.few).data
     recipe = recipe_for(problem.options, len(data.X), data.losses, **size)
-    return untrained(data, problem.options, recipe, small_code=small_code)
+    return draw_machine(data, problem.options, recipe, small_code=small_code)
 
 
 def _is_small(problem: Problem) -> bool:

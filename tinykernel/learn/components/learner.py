@@ -350,7 +350,7 @@ class TrialData:
         learner.run()
         return learner.decide(whole.mixed[out], whole.inputs[out])
 
-    def judged(
+    def judge(
         self, fold: Fold, recipe: Recipe, cancelled: threading.Event | None = None
     ) -> tuple[float, float]:
         """Train on the rows inside a fold; return loss and score of the others."""

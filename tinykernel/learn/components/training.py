@@ -77,7 +77,7 @@ class Prepared:
         if self.smooth is None:
             return loss, score
         folds = trial_folds(self.source.codes, self.source.groups, self.usual.seed)
-        lost, explained = self.smooth.judged(self.source, folds)
+        lost, explained = self.smooth.judge(self.source, folds)
         return lost + loss, 1 - (1 - explained) * (lost + loss) / max(lost, 1e-30)
 
     def drawn(self, draw: int | None) -> SharedTransform:
@@ -103,7 +103,7 @@ class Prepared:
             for draw in progress.steps("choosing B and P", range(N_DRAWS)):
                 mixed = replace(rows.whole, mixed=self.drawn(draw).mixed(raw))
                 trial = replace(rows, whole=mixed)
-                losses.append(trial.judged(rows.folds[0], planned, cancelled)[0])
+                losses.append(trial.judge(rows.folds[0], planned, cancelled)[0])
         return int(np.argmin(losses)) if len(losses) > 1 else None
 
     def trained(
@@ -134,7 +134,7 @@ class Prepared:
         return TrainingResult(model, recipe, history, learner.sigma)
 
 
-def untrained(
+def draw_machine(
     data: TrainSet, options: TrainerOptions, recipe: Recipe, *, small_code: bool
 ) -> IntegerModel:
     """Return a model of random components for a few rows, as large as a trained one."""

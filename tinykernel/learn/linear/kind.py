@@ -15,7 +15,7 @@ from tinykernel.kinds.problem import Problem
 from tinykernel.learn.choice import Candidate, Fold, trial_folds
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear import training
-from tinykernel.learn.linear.normal_equations import RoundedWeights, decided, fit_levels
+from tinykernel.learn.linear.normal_equations import RoundedWeights, decide, fit_levels
 from tinykernel.learn.linear.options import LINEAR
 from tinykernel.learn.loop import History, TrainingResult, run_epochs, seed_of
 from tinykernel.learn.loss import Truth
@@ -110,13 +110,13 @@ class LinearKind(Kind[LinearSpec]):
         A short training overrates a blend, which has to be ahead by one standard error.
         """
         folds = problem.folds[-_TRIAL_FOLDS:]
-        judged = self.judged(specs, problem, folds, _TRIAL_SHARE)
+        judged = self.judge_all(specs, problem, folds, _TRIAL_SHARE)
         yield [best_trial(specs, judged, problem, folds)]
         alone = [spec for spec in specs if _may_blend(spec, problem)]
         blends = [replace(spec, solver="blend") for spec in alone]
-        judged = self.judged(alone, problem, folds, 1.0)
+        judged = self.judge_all(alone, problem, folds, 1.0)
         winners = list(alone)
-        for place, other in enumerate(self.judged(blends, problem, folds, 1.0)):
+        for place, other in enumerate(self.judge_all(blends, problem, folds, 1.0)):
             if problem.choose([judged[place], replace(other, cost=1)], folds).chosen:
                 winners[place], judged[place] = blends[place], other
         if winners:
@@ -127,12 +127,12 @@ class LinearKind(Kind[LinearSpec]):
         others = rows.inputs[fold.outside]
         if spec.solver == "ridge":
             codes = problem.data.codes[fold.inside]
-            decisions = decided(_ridge(spec, problem, rows.of(fold.inside), codes), others)
+            decisions = decide(_ridge(spec, problem, rows.of(fold.inside), codes), others)
         else:
             learner = problem.once(_learn, spec.bits, spec.scaler_scope, fold, share)
             is_blend = spec.solver == "blend"
             decisions = (
-                decided(training.blend(learner), others) if is_blend else learner.decide(others)
+                decide(training.blend(learner), others) if is_blend else learner.decide(others)
             )
         return candidate_of(spec, decisions, problem, fold)
 
@@ -145,7 +145,7 @@ class LinearKind(Kind[LinearSpec]):
             is_whole = len(rows.inputs) == len(data.X)
             stored = _ridge(spec, problem, rows, data.codes if is_whole else None)
             truth = Truth(rows.targets, rows.weight, data.losses)
-            loss = truth.row_losses(decided(stored, rows.inputs)).mean()
+            loss = truth.row_losses(decide(stored, rows.inputs)).mean()
             history = History([{"loss": float(loss)}])
             recipe = replace(recipe, epochs=1)
         else:

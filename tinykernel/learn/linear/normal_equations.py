@@ -98,7 +98,7 @@ def fit_levels(
     return LevelFit((levels.T.astype(np.int8), step, offset), error, ended or stopped)
 
 
-def decided(stored: RoundedWeights, inputs: NDArray[Any]) -> _Floats:
+def decide(stored: RoundedWeights, inputs: NDArray[Any]) -> _Floats:
     """Return the decision values (n, n_outputs) of weights of few bits."""
     levels, unit, offset = stored
     columns = np.ascontiguousarray(inputs.T, np.float64)
@@ -136,7 +136,7 @@ def fit_discriminants(
     weights = solved / standard.unit[:, None]
     offset = system.mean[inputs.shape[1] :] - ridge.combine(standard.mean[:, None], weights)[0]
     fit = ridge.Fit(weights, offset, LIKELY, np.empty((0, 0)))
-    fit = ridge.discriminating(fit._replace(left_out=fit.fitted(inputs)), codes, weight)
+    fit = ridge.discriminate(fit._replace(left_out=fit.fitted(inputs)), codes, weight)
     if targets.shape[1] == 1:
         apart, offset = fit.weights[:, 1:] - fit.weights[:, :1], fit.offset[1:] - fit.offset[:1]
         fit = fit._replace(weights=apart, offset=offset)
@@ -213,7 +213,7 @@ class _System:
         p, n_outputs = weights.shape
         offset = self.mean[p:] - ridge.combine(self.mean[:p, None], weights)[0]
         weights = np.vstack([weights, -np.eye(n_outputs), offset])
-        return ridge.added((weights * product(products, weights)).T)
+        return ridge.add_up((weights * product(products, weights)).T)
 
 
 def _solve(
@@ -350,7 +350,7 @@ def likeliest(
             missed = truth.copy()
             _take_chances(inputs, there / standard.unit[:, None], standard.mean, level, missed)
             total = ridge.weighted_mean(missed, share)
-            slope = ridge.combine(inputs, missed * share[:, None]) / ridge.added(share)
+            slope = ridge.combine(inputs, missed * share[:, None]) / ridge.add_up(share)
             slope = (slope - standard.mean[:, None] * total) / standard.unit[:, None]
             slope -= bound * standard.penalty * there
             before = weights, offset

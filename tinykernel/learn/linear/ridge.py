@@ -166,13 +166,13 @@ def round_fit(fit: Fit, inputs: _Array, bits: int) -> tuple[NDArray[np.int8], fl
 
 def weighted_mean(rows: _Array, share: _Doubles) -> _Doubles:
     """Return the mean of rows (n, k) with weights (n,)."""
-    return np.asarray(combine(rows, share[:, None])[:, 0] / added(share))
+    return np.asarray(combine(rows, share[:, None])[:, 0] / add_up(share))
 
 
 def centred_products(gram: _Doubles, share: _Doubles) -> _Doubles:
     """Return the products of rows less their weighted mean, times the roots of the weights."""
-    near = product(gram, share[:, None])[:, 0] / added(share)
-    middle = added(share * near) / added(share)
+    near = product(gram, share[:, None])[:, 0] / add_up(share)
+    middle = add_up(share * near) / add_up(share)
     out: _Doubles = gram - near[:, None]
     out -= near
     out += middle
@@ -180,18 +180,18 @@ def centred_products(gram: _Doubles, share: _Doubles) -> _Doubles:
     return out
 
 
-def added(values: _Array) -> float:
+def add_up(values: _Array) -> float:
     """Return the sum of values, added from first to last."""
     return float(np.cumsum(values)[-1])
 
 
 def diagonal_mean(gram: _Doubles) -> float:
     """Return the mean of the diagonal."""
-    return added(np.diagonal(gram)) / len(gram)
+    return add_up(np.diagonal(gram)) / len(gram)
 
 
 def _mean_square(error: _Doubles) -> float:
-    return added(np.square(error)) / error.size
+    return add_up(np.square(error)) / error.size
 
 
 @njit(nogil=True)
@@ -287,7 +287,7 @@ def discriminants(
     return slope, offset
 
 
-def discriminating(fit: Fit, codes: NDArray[np.integer], weight: NDArray[np.floating]) -> Fit:
+def discriminate(fit: Fit, codes: NDArray[np.integer], weight: NDArray[np.floating]) -> Fit:
     """Return a fit to the classes whose scores are the discriminants of another."""
     slope, offset = discriminants(fit.left_out, codes, weight.astype(np.float64))
     weights = product(fit.weights, slope)

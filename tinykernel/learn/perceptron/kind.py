@@ -369,7 +369,7 @@ class PerceptronKind(Kind[PerceptronSpec]):
         """
         folds = problem.folds[-_TRIAL_FOLDS:]
         share = _TRIAL_SHARE * pace.effort.share
-        judged = self.judged(specs, problem, folds, share)
+        judged = self.judge_all(specs, problem, folds, share)
         best = best_trial(specs, judged, problem, folds)
         yield [best]
         assert isinstance(best.spec, PerceptronSpec)
@@ -377,7 +377,7 @@ class PerceptronKind(Kind[PerceptronSpec]):
             return
         dropouts = [dropout for dropout in _DROPOUTS if pace.may_try(self.name)]
         tried = [replace(best.spec, dropout=dropout) for dropout in dropouts] or [best.spec]
-        judged = self.judged(tried, problem, folds, share)
+        judged = self.judge_all(tried, problem, folds, share)
         ranked = [replace(candidate, cost=rank) for rank, candidate in enumerate(judged)]
         yield [best_trial(tried, ranked, problem, folds)]
 

@@ -11,9 +11,9 @@ from tinykernel.base.errors import warn
 from tinykernel.kinds.kind import Kind, Rounds, Spec, best_trial, candidate_of
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem
-from tinykernel.learn.choice import Candidate, Fold, joined
+from tinykernel.learn.choice import Candidate, Fold, join_folds
 from tinykernel.learn.linear.normal_equations import MOST_INPUTS as MOST_COUNTS
-from tinykernel.learn.linear.normal_equations import decided, fit_levels
+from tinykernel.learn.linear.normal_equations import decide, fit_levels
 from tinykernel.learn.linear.training import TrainingRows
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.learn.loss import WIDE_TEMPERATURES
@@ -219,7 +219,7 @@ def _judged_in_short(spec: KernelsSpec, problem: Problem, few: Problem) -> Candi
     for fold in few.folds:
         inside = fold.inside
         fit = fit_levels(inputs[inside], 2 * targets[inside] - 1, weight[inside], [], spec.bits)
-        decisions = decided(fit.stored, inputs[fold.outside])
+        decisions = decide(fit.stored, inputs[fold.outside])
         judged = candidate_of(spec, decisions, few, fold, temperatures=WIDE_TEMPERATURES)
         parts.append(judged)
-    return joined(parts)
+    return join_folds(parts)

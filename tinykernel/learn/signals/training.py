@@ -20,7 +20,7 @@ from tinykernel.learn.linear.normal_equations import (
     MOST_INPUTS,
     LevelFit,
     RoundedWeights,
-    decided,
+    decide,
     fit_levels,
     round_to_plane,
     standard_of,
@@ -274,7 +274,7 @@ class _Windows:
             stored = closed_form.round_fit(fit, columns, bits)
         else:
             fit, _ = pool.ridge(strongest, rows.groups)
-            fit = closed_form.discriminating(fit, codes, rows.weight)
+            fit = closed_form.discriminate(fit, codes, rows.weight)
             standard = standard_of(columns, rows.weight, fit.penalty)
             stored, ended = round_to_plane(fit, standard, bits)
         took = time.perf_counter() - started
@@ -319,7 +319,7 @@ def _likeliest(plan: SignalPlan, counts: TrainingRows) -> LevelFit:
     try:
         for penalty in LIKELY_PENALTIES if counts.validation else (LIKELY,):
             fits.append(fit_levels(*learned, likely=penalty))
-            loss, _ = Truth(*truth).judge(decided(fits[-1].stored, rows))
+            loss, _ = Truth(*truth).judge(decide(fits[-1].stored, rows))
             fits[-1] = fits[-1]._replace(error=loss)
             if fits[-1].interrupted:
                 break

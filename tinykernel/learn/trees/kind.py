@@ -13,7 +13,7 @@ from tinykernel.compile.targets import find_target
 from tinykernel.kinds.kind import Kind, RaceTrial, Rounds, Spec, candidate_of
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.problem import Problem, too_small
-from tinykernel.learn.choice import Candidate, Fold, joined
+from tinykernel.learn.choice import Candidate, Fold, join_folds
 from tinykernel.learn.loop import History, TrainingResult
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.learn.trees.forest import Room, TreeOptions
@@ -179,7 +179,7 @@ def single_tree(
         return ""
     both = [
         replace(
-            joined([kind.judge(rival, problem, fold, 1.0) for fold in problem.folds]), cost=cost
+            join_folds([kind.judge(rival, problem, fold, 1.0) for fold in problem.folds]), cost=cost
         )
         for cost, rival in enumerate((replace(spec, trial=trial), spec))
     ]
