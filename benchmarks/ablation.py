@@ -137,7 +137,7 @@ def learner_of(
         return Arithmetic(transform.unit, choose_schedules(*parts, kind)[1])
 
     raw, learned = data.X[rows], (data.targets()[rows], data.weight[rows], data.truth[rows])
-    mixed = MixedRows(transform.mixed(raw), *learned, transform.scaler.quantize(raw))
+    mixed = MixedRows(transform.mix(raw), *learned, transform.scaler.quantize(raw))
     return FixedLearner(mixed, recipe, arithmetic if exact else None)
 
 
@@ -150,7 +150,7 @@ def trial(data: TrainSet, transform: SharedTransform, recipe: Recipe, variant: V
         learner = learner_of(data, fold.inside, transform, short, exact=False)
         learner.fixed = variant.fixed
         learner.run()
-        decisions = learner.decide(transform.mixed(data.X[fold.outside]))
+        decisions = learner.decide(transform.mix(data.X[fold.outside]))
         losses.append(data.truth_of(fold.outside).judge(decisions)[0])
     return float(np.mean(losses))
 
@@ -207,7 +207,7 @@ def measure(variant: Variant, name: str, seed: int, folder: Path) -> dict[str, A
     learner.run()
     codes = np.searchsorted(classes, y_test)
     truth = Truth(codes, np.ones(codes.size, np.float32))
-    loss, right = truth.judge(learner.decide(transform.mixed(X_test)))
+    loss, right = truth.judge(learner.decide(transform.mix(X_test)))
     return {
         "accuracy": round(100 * right, 3),
         "loss": round(loss, 4),

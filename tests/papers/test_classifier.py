@@ -40,7 +40,7 @@ def test_bits_tell_the_gaussian_kernel(sigma):
     data = prepare(X, y)[1]
     drawn = _Drawn(data, 8192, sigma, np.random.default_rng(1))
     z = drawn.features(data.X)
-    mixed = drawn.transform.mixed(data.X)  # as far from each other as the scaled inputs
+    mixed = drawn.transform.mix(data.X)  # as far from each other as the scaled inputs
     far = np.linalg.norm(mixed[0] - mixed[1:60], axis=1) / sigma
     turns = np.random.default_rng(2).normal(size=20_000)
     expected = [2 / np.pi * np.abs(np.sin(w * turns / 2)).mean() for w in far]

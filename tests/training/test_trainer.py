@@ -66,14 +66,14 @@ def test_signs_and_permutation_are_the_best_draw_of_short_trainings(digits):
     _, data = prepare(X[:400], y[:400])
     for result in chosen[:2]:
         prepared = trainer.Prepared.of(data, TrainerOptions(), result.recipe)
-        transform = prepared.drawn(result.recipe.draw)
+        transform = prepared.draw(result.recipe.draw)
         components = result.machine.find(Components)
         assert components.permutation.indices(64).tolist() == (
             transform.permutation.indices(64).tolist()
         )
         np.testing.assert_array_equal(components.sign, transform.live_sign)
         for _ in range(2):  # a training leaves the rows as they were for another
-            again = prepared.trained(result.recipe, None, small_code=False).machine
+            again = prepared.train(result.recipe, None, small_code=False).machine
             assert again.fingerprint() == result.machine.fingerprint()
 
 
@@ -87,7 +87,7 @@ def test_components_learn_what_a_leading_linear_part_leaves_over():
     for lead in (1.0, 10.0):
         recipe = replace(usual, lead=lead, sigma_multiple=2.0)
         prepared = trainer.Prepared.of(data, TrainerOptions(), recipe)
-        machine = prepared.trained(recipe, None, small_code=False).machine
+        machine = prepared.train(recipe, None, small_code=False).machine
         losses.append(np.mean(machine.predict(X[300:]) != y[300:]))
     assert losses[1] < losses[0] - 0.02
 
@@ -182,7 +182,7 @@ def test_quantized_forward_pass_is_the_integer_model(digits, monkeypatch, raw):
     learner, transform, model = exact_learner(monkeypatch, X[:600], y[:600], **given)
     windows, outputs = learner.forward()
     assert windows.are_stored
-    decisions = learner.decide(transform.mixed(X[900:]))
+    decisions = learner.decide(transform.mix(X[900:]))
     sums = (decisions - outputs.offset[:10]) / outputs.scale
     np.testing.assert_allclose(sums, np.rint(sums), atol=0.02)
     signs = 2 * components_of(model, model.quantize_inputs(X[900:])).astype(int) - 1

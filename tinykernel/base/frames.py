@@ -34,7 +34,7 @@ def is_frame(X: object) -> bool:
     return columns is not None and (hasattr(X, "iloc") or is_polars)
 
 
-def _collected(X: Any) -> Any:
+def _collect(X: Any) -> Any:
     """Return a lazy frame or a table of Arrow as a frame, whose numbers numpy can hold."""
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):
         X = X.collect()
@@ -57,7 +57,7 @@ def with_names(X: Any) -> Any:
     """Return a frame with text as names of columns, and other rows unchanged."""
     # Names that number the columns stay. Empty frames, names that occur twice, dates in an array
     # and complex numbers are a TinykernelError.
-    X = _collected(X)
+    X = _collect(X)
     if not is_frame(X):
         kind = getattr(getattr(X, "dtype", None), "kind", "")
         if isinstance(X, np.ma.MaskedArray):  # masked values are missing

@@ -273,7 +273,7 @@ def board_for(
     'raspberrypi'
     """
     if platform is not None:
-        chosen = _unlisted(target, board, framework, platform)
+        chosen = _board_of_user(target, board, framework, platform)
     elif board is None:
         able = [row for row in target.boards if framework in (None, *row.frameworks)]
         chosen = able[0] if able else target.board
@@ -295,7 +295,9 @@ def board_for(
     return chosen, framework or chosen.frameworks[0]
 
 
-def _unlisted(target: Target, board: str | None, framework: str | None, platform: str) -> Board:
+def _board_of_user(
+    target: Target, board: str | None, framework: str | None, platform: str
+) -> Board:
     """Return a board with the platform that the user names."""
     if board is None or target.family == "host":
         raise TargetError("platform: needs a board, and a target other than host")

@@ -290,13 +290,13 @@ def read_file(path: Path) -> dict[str, tuple[str, str]]:
             )
         for name, value in table.items():
             place = f"{path}: [{part}] {name}"
-            if known(name, place).part != part:
+            if find_setting(name, place).part != part:
                 raise OptionError(f"{place}: belongs in [{SETTINGS[name].part}]; move it there")
             texts[name] = (as_text(value), place)
     return texts
 
 
-def known(name: str, place: str) -> Setting:
+def find_setting(name: str, place: str) -> Setting:
     """Return a setting by its name, or refuse with the most similar one."""
     if name in SETTINGS:
         return SETTINGS[name]
@@ -381,7 +381,7 @@ def typed_settings(
     for assignment in options["assignments"]:
         name, equals, text = (part.strip() for part in assignment.partition("="))
         try:
-            setting = known(name, name)
+            setting = find_setting(name, name)
         except TinykernelError as error:
             raise misuse("--set", str(error)) from None
         hint = f"--set {setting.name}"

@@ -138,13 +138,15 @@ def training_data(
         **{name: options[name] for name in ("label", "groups", "seed")},
         test_size=split[0],
         class_weight="balanced" if options["class_weight"] == "balanced" else None,
-        background=None if background is None else (*background, *_merged(dataset, background)),
+        background=None
+        if background is None
+        else (*background, *_class_of_background(dataset, background)),
         pictures=pictures,
     )
     return replace(dataset, origin=origin)
 
 
-def _merged(dataset: Dataset, background: Sequence[str]) -> tuple[str, ...]:
+def _class_of_background(dataset: Dataset, background: Sequence[str]) -> tuple[str, ...]:
     """Return the class of all background, where words are in clips and no such label was named."""
     labels = {str(label) for _, label in dataset.clips} - set(dataset.words)
     return tuple(sorted(labels - set(background)))

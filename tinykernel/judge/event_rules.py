@@ -52,10 +52,10 @@ class Heard:
 
 def judge(streams: Sequence[Stream], events: Events) -> Heard:
     """Compare the events of streams with their spans."""
-    return _joined([_judged(stream, events.follow(stream.scores)) for stream in streams])
+    return _join([_judge(stream, events.follow(stream.scores)) for stream in streams])
 
 
-def _judged(stream: Stream, made: NDArray[np.int64]) -> Heard:
+def _judge(stream: Stream, made: NDArray[np.int64]) -> Heard:
     n = len(stream.spans)
     hit, after, behind = np.zeros(n, bool), np.zeros(n, np.int64), np.zeros(n, np.int64)
     alarms, groups, confused, doubles = [], [], 0, 0
@@ -90,7 +90,7 @@ def _judged(stream: Stream, made: NDArray[np.int64]) -> Heard:
     )
 
 
-def _joined(parts: Sequence[Heard]) -> Heard:
+def _join(parts: Sequence[Heard]) -> Heard:
     names = ("hit", "after", "behind", "labels", "alarms", "groups")
     arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     confused, doubles = (sum(getattr(p, name) for p in parts) for name in ("confused", "doubles"))
@@ -359,5 +359,5 @@ class _DecayedStreams:
             for fold, events in zip(folds, parts, strict=True):
                 inside = np.isin(groups, fold) if fold else np.ones(len(labels), bool)
                 made[inside] = events.of_sums(labels, sums)[inside]
-            judgements.append(_judged(stream, made))
-        return _joined(judgements)
+            judgements.append(_judge(stream, made))
+        return _join(judgements)

@@ -122,7 +122,7 @@ def with_baselines(
     if isinstance(judged, figures.ValueEvaluation):
         floats = (simple, truth.astype(np.float64)), (tested, y.astype(np.float64))
         baselines = value_baselines(*floats, _middle(model, X), groups=groups)
-        return replace(judged, baselines=view.named(baselines))
+        return replace(judged, baselines=view.name_baselines(baselines))
     assert isinstance(judged, figures.LabelEvaluation)
     options: dict[str, Any] = {"groups": groups, "class_weight": class_weight}
     baselines = label_baselines((simple, truth), (tested, y), model.predict(X), **options)
@@ -131,7 +131,9 @@ def with_baselines(
     of_train = as_groups(train[2], len(truth)) if len(train) > 2 else None
     if of_train is not None:
         doubts += from_few_groups(truth, of_train, "training ")
-    return replace(judged, baselines=view.named(baselines), cautions=(*judged.cautions, *doubts))
+    return replace(
+        judged, baselines=view.name_baselines(baselines), cautions=(*judged.cautions, *doubts)
+    )
 
 
 def _of_values(
@@ -190,7 +192,7 @@ class _View:
             small.append(area_sums(sums, columns).transpose(1, 2, 0, 3).reshape(len(part), -1))
         return np.concatenate(small)
 
-    def named(self, simple: dict[str, figures.Baseline]) -> dict[str, figures.Baseline]:
+    def name_baselines(self, simple: dict[str, figures.Baseline]) -> dict[str, figures.Baseline]:
         """Say of baselines what they learn from."""
         grid, rows, columns = self.size
         is_small = grid.kind == "image" and (rows, columns) != (grid.rows, grid.columns)

@@ -103,7 +103,7 @@ class Pace:
 
     def shorten_search(self, seconds: float) -> None:
         """Choose the share of the epochs in trainings that compare: whole ones take `seconds`."""
-        share = _rounded(_REST * self._span / seconds) if seconds else 1.0
+        share = _round_down(_REST * self._span / seconds) if seconds else 1.0
         self.effort = replace(self.effort, share=min(self.effort.share, share))
         if self.work is not None:
             self._end -= self.effort.share * seconds
@@ -113,13 +113,15 @@ class Pace:
         left = self._end - (1 - _END) * self._span
         if self.work is None:
             left -= _clock() + _LAST_SECONDS + _LAST_EPOCHS * seconds / epochs
-        self.effort = replace(self.effort, final=min(self.effort.final, _rounded(left / seconds)))
+        self.effort = replace(
+            self.effort, final=min(self.effort.final, _round_down(left / seconds))
+        )
 
     def final_epochs(self, epochs: int) -> int:
         """Return how many of so many epochs the final training has."""
         return max(1, round(self.effort.final * epochs))
 
-    def replanned(self, done: int, total: int, seconds: float) -> int:
+    def replan(self, done: int, total: int, seconds: float) -> int:
         """Return the epochs of a final training in all, after so many of `seconds` each.
 
         They are fewer where they would end too late, but at least one, in which steps get small.
@@ -155,6 +157,6 @@ def end_of(seconds: float) -> str:
     return time_in(seconds + _LAST_SECONDS)
 
 
-def _rounded(share: float) -> float:
+def _round_down(share: float) -> float:
     """Round a share down, so that few digits tell it."""
     return min(1.0, max(0.01, floor(share * 100) / 100))

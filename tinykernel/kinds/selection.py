@@ -250,7 +250,7 @@ class _Race:
             return False  # few rows say too little about trees, and cost no time
         pair = [(leader, 1.0), (entrant, _PILOT)]
         tasks = [(entrant.kind, entrant.trials[0].spec, share) for entrant, share in pair]
-        candidates = self._trained(tasks, [problem.final], None)
+        candidates = self._train_all(tasks, [problem.final], None)
         # Both cost the same here: the cheaper one must be ahead by the margin.
         candidates[0] = replace(candidates[0], cost=1)
         choice = self._chosen(candidates, [problem.final], _OUT_OF_REACH)
@@ -287,7 +287,7 @@ class _Race:
         if not all(entrant.kind.epochs(spec, problem) for spec in specs):
             return specs
         tasks = [(entrant.kind, spec, _PILOT) for spec in specs]
-        choice = self._chosen(self._trained(tasks, [problem.final], None), [problem.final], 0.0)
+        choice = self._chosen(self._train_all(tasks, [problem.final], None), [problem.final], 0.0)
         return [specs[choice.best]]
 
     def _final(self, finalists: list[tuple[AnyKind, Spec]]) -> int:
@@ -295,7 +295,7 @@ class _Race:
         problem, folds = self.problem, [self.problem.final]
         share = self.pace.effort.share
         tasks = [(kind, spec, share * kind.share) for kind, spec in finalists]
-        parts = [[candidate] for candidate in self._trained(tasks, folds, _FINALS)]
+        parts = [[candidate] for candidate in self._train_all(tasks, folds, _FINALS)]
         stay = list(range(len(tasks)))
         others = [fold for fold in problem.folds if fold is not problem.final]
         if problem.is_few and others:
@@ -304,7 +304,7 @@ class _Race:
             far, cheap = _FAR_BEHIND * first.losses[first.best], tasks[first.best][0].cost
             stay = [i for i in stay if tasks[i][0].cost <= cheap or first.losses[i] <= far]
         if problem.is_few and others and len(stay) > 1:
-            rest, n = self._trained([tasks[i] for i in stay], others, _FINALS), len(others)
+            rest, n = self._train_all([tasks[i] for i in stay], others, _FINALS), len(others)
             parts = [[*parts[i], *rest[j * n : (j + 1) * n]] for j, i in enumerate(stay)]
             folds += others
         else:
@@ -318,7 +318,7 @@ class _Race:
         progress.report(_RACE, len(self.records), None, self.choice.in_words)
         return stay[self.choice.chosen]
 
-    def _trained(
+    def _train_all(
         self, tasks: Sequence[tuple[AnyKind, Spec, float]], folds: Sequence[Fold], stage: str | None
     ) -> list[Candidate]:
         """Train each on all folds, side by side."""

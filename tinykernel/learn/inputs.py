@@ -135,7 +135,7 @@ class SharedTransform:
         """Diagonal of B with 0 for constant inputs, which the firmware leaves out."""
         return _live(self.scaling, self.sign)
 
-    def mixed(self, X: NDArray[Any], out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    def mix(self, X: NDArray[Any], out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """Compute ``P H B x / sqrt(d)`` of raw rows: whole multiples of `unit`; shape (n, d)."""
         n, gather = self.sign.shape[0], self.permutation.indices(self.dimension)
         if out is None:

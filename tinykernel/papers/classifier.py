@@ -177,7 +177,7 @@ class _Drawn:
         shape = (-(-n_components // d), d)
         diagonal = rng.choice(np.array([-1, 1], dtype=np.int8), shape)
         # Rows are in random order.
-        distance = neighbour_distance(self.transform.mixed(data.X[:500]), rng)
+        distance = neighbour_distance(self.transform.mix(data.X[:500]), rng)
         self.sigma = float(_SIGMA * distance if sigma is None else sigma)
         halve = choose_schedules(sign, bits, mixing, diagonal, "sign")
         # Turns of the phase per unit of v; beyond half a turn phases only repeat.

@@ -152,13 +152,13 @@ def _run_streams(board: ConnectedBoard, model: IntegerModel, streams: Any) -> ND
     scores = [np.zeros((0, model.n_scores), np.int64)]
     for _, samples in sections(model, {"stream": streams}):
         board.ask("stream")
-        scores.append(pushed(board, model, samples))
+        scores.append(push(board, model, samples))
         if len(samples) >= model.input.rows + model.delay and not len(scores[-1]):
             raise BoardError(f"{board.link.port}: an answer without results")
     return np.concatenate(scores)
 
 
-def pushed(board: ConnectedBoard, model: IntegerModel, samples: NDArray[Any]) -> NDArray[np.int64]:
+def push(board: ConnectedBoard, model: IntegerModel, samples: NDArray[Any]) -> NDArray[np.int64]:
     """Push samples into the stream of a board, and return the scores of its decisions."""
     lines = board.send(samples.astype(samples.dtype.newbyteorder("<")).tobytes())
     return _scores(board, model, [row for row in map(results_of, lines) if row is not None])

@@ -24,7 +24,7 @@ from tinykernel.compile.targets import Target, find_target
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.record import raw_values
 from tinykernel.run import program as programs
-from tinykernel.run.checking import check_model, pushed
+from tinykernel.run.checking import check_model, push
 from tinykernel.run.emulated import Machine, machines_for
 from tinykernel.run.link import ConnectedBoard, Link
 from tinykernel.run.program import Platform, Program
@@ -208,7 +208,7 @@ _LOOK = 0.1  # seconds between looks for somebody who listens
 
 
 @contextmanager
-def streamed(
+def stream_into(
     board: EmulatedBoard,
     model: IntegerModel,
     blocks: Callable[[], Iterable[NDArray[Any]]],
@@ -234,7 +234,7 @@ def streamed(
                     if over.wait(max(0.0, begun + (sent + len(part)) / rate - time.monotonic())):
                         return
                     sent += len(part)
-                    for row in pushed(connected, model, part):
+                    for row in push(connected, model, part):
                         # Who does not read gets no more than the terminal holds.
                         with contextlib.suppress(BlockingIOError):
                             os.write(here, f"m-results-[{','.join(map(str, row))}]\r\n".encode())

@@ -74,7 +74,7 @@ def _playing(file: ModelFile, target: str, recording: str) -> Iterator[EmulatedB
     """Run a board whose sensor is a recording."""
     from tinykernel.data.sources import reading_again
     from tinykernel.data.streams import pieces
-    from tinykernel.run.emulator import emulated_board, streamed
+    from tinykernel.run.emulator import emulated_board, stream_into
 
     reading = reading_again(file.origin, file.model)
     if reading is None or not file.model.hop:
@@ -87,7 +87,7 @@ def _playing(file: ModelFile, target: str, recording: str) -> Iterator[EmulatedB
         raise DataError(f"{recording}: has no sampling rate; give one with times or a rate")
     with contextlib.ExitStack() as stack:
         board = stack.enter_context(emulated_board(file.model, target))
-        sensor = streamed(board, file.model, lambda: (each.X for each in stream()), rate)
+        sensor = stream_into(board, file.model, lambda: (each.X for each in stream()), rate)
         yield stack.enter_context(sensor)
 
 

@@ -349,7 +349,7 @@ def options_command(
     next to the data (for export, next to the model). Its tables are [data], [train], [tune] and
     [export]. The command line takes precedence over the file.
     """
-    chosen = [args.known(name, name) for name in names] if names else list(SETTINGS.values())
+    chosen = [args.find_setting(name, name) for name in names] if names else list(SETTINGS.values())
     if as_json:
         print_json([_facts_of_setting(setting) for setting in chosen])
     elif names:

@@ -268,7 +268,7 @@ def train(
             check_options(problem.options)
             problem = replace(problem, clips=clips)
         passed = time.perf_counter() - started
-        learned = _learned(estimator, problem, attributes, linking, max_time, passed)
+        learned = _learn(estimator, problem, attributes, linking, max_time, passed)
         is_table = problem.shape is None
     else:
         linking.limits = limits_on(budget, target, is_sized="n_components" in options)
@@ -297,7 +297,7 @@ def train(
     )
 
 
-def _learned(
+def _learn(
     estimator: Classifier | Regressor,
     problem: Problem,
     attributes: dict[str, Any],
@@ -377,12 +377,12 @@ class _Linking:
 
     def measure(self, model: IntegerModel) -> Usage:
         """Return what a linked model uses."""
-        self.memory = self._reported(model)
+        self.memory = self._report(model)
         if self.memory is None or self.limits is None:
             return Usage(0.0, "")
         return usage(model, self.limits, self.target, self.memory)
 
-    def _reported(self, model: IntegerModel) -> Report | None:
+    def _report(self, model: IntegerModel) -> Report | None:
         """Report the memory; without a budget it is estimated, as compiling takes time."""
         target, limits = self.target, self.limits
         if find_target(target).family == "host":

@@ -104,7 +104,7 @@ class ComponentSearch(Generic[RecipeT]):
             if other.layout == recipe.layout and other.linear_bits != recipe.linear_bits
         ]
         best_of: dict[str, RecipeT] = {}
-        for recipe in self._ranked([*climbed, *beside, *self._led(beside, climbed)]):
+        for recipe in self._rank([*climbed, *beside, *self._led(beside, climbed)]):
             best_of.setdefault(recipe.layout, recipe)
         before = self._final(list(best_of.values()))
         recipe = before
@@ -123,12 +123,12 @@ class ComponentSearch(Generic[RecipeT]):
         """
         if not beside or beside[0].losses or len(self.data.folds) == 1:
             return []
-        best = replace(self._ranked(beside)[0], lead=_LEAD)
+        best = replace(self._rank(beside)[0], lead=_LEAD)
         if self._heat(best) > _FAR_BEHIND * min(map(self._heat, climbed)):
             return []
         if "sigma_multiple" in self.fixed:
             return [best]
-        return [min((best, self._moved(best, 2.0)), key=self._heat)]
+        return [min((best, self._move(best, 2.0)), key=self._heat)]
 
     def usual(self, recipe: RecipeT) -> RecipeT:
         """Return the same candidate before the search."""
@@ -137,7 +137,7 @@ class ComponentSearch(Generic[RecipeT]):
 
     def trial(self, recipe: RecipeT, *, final: bool = False) -> tuple[float, float]:
         """Return mean loss and score of a heat on one fold, or of a final on two."""
-        planned, n_folds = self._planned(recipe, final), FOLDS_OF_A_FINAL if final else 1
+        planned, n_folds = self._plan(recipe, final), FOLDS_OF_A_FINAL if final else 1
         folds = range(len(self.data.folds))[-n_folds:]
         self._train((planned, fold) for fold in folds)
         results = [self.judged[planned, fold] for fold in folds]
@@ -147,8 +147,8 @@ class ComponentSearch(Generic[RecipeT]):
             self._show(f"{_in_words(recipe)}: log loss {loss:.4f}, {100 * score:.2f} %")
         return loss, score
 
-    def _planned(self, recipe: RecipeT, final: bool) -> Recipe:
-        return replace(self.data.planned(recipe, final=final), n_threads=1)
+    def _plan(self, recipe: RecipeT, final: bool) -> Recipe:
+        return replace(self.data.plan(recipe, final=final), n_threads=1)
 
     def _train(self, jobs: Iterable[tuple[Recipe, int]]) -> None:
         """Train what was not trained yet, side by side; one alone has all threads."""
@@ -179,7 +179,7 @@ class ComponentSearch(Generic[RecipeT]):
         """Train heats side by side whose results are likely to be needed."""
         if self.recipes[0].n_threads > 1:
             last = len(self.data.folds) - 1
-            self._train((self._planned(recipe, final=False), last) for recipe in recipes)
+            self._train((self._plan(recipe, final=False), last) for recipe in recipes)
 
     def _heat(self, recipe: RecipeT) -> float:
         return self.trial(recipe)[0]
@@ -192,19 +192,19 @@ class ComponentSearch(Generic[RecipeT]):
         if "sigma_multiple" in self.fixed or not self.may_try():
             return recipe
         directions, first = (factor, 1 / factor), recipe
-        self._heats([recipe, *(self._moved(recipe, by) for by in directions)])
+        self._heats([recipe, *(self._move(recipe, by) for by in directions)])
         for by in directions:
             for _ in range(_MOST_STEPS):
                 if not self.may_try():
                     return recipe
-                if not self._heat(self._moved(recipe, by)) < self._heat(recipe):
+                if not self._heat(self._move(recipe, by)) < self._heat(recipe):
                     break
-                recipe = self._moved(recipe, by)
+                recipe = self._move(recipe, by)
             if recipe != first:
                 break
         return recipe
 
-    def _moved(self, recipe: RecipeT, by: float) -> RecipeT:
+    def _move(self, recipe: RecipeT, by: float) -> RecipeT:
         return replace(recipe, sigma_multiple=recipe.sigma_multiple * by)
 
     def _with_best_noise(self, recipe: RecipeT, noises: Sequence[float]) -> RecipeT:
@@ -220,10 +220,10 @@ class ComponentSearch(Generic[RecipeT]):
         self.finalists |= dict.fromkeys(distinct)
         return min(distinct, key=self._full) if len(distinct) > 1 else distinct[0]
 
-    def _ranked(self, recipes: Sequence[RecipeT]) -> list[RecipeT]:
+    def _rank(self, recipes: Sequence[RecipeT]) -> list[RecipeT]:
         """Return recipes by their loss on the first fold of a final, the best one first."""
         last = len(self.data.folds) - 1
-        jobs = {recipe: (self._planned(recipe, final=True), last) for recipe in recipes}
+        jobs = {recipe: (self._plan(recipe, final=True), last) for recipe in recipes}
         done: list[RecipeT] = []
         for first in range(0, len(recipes), 2):
             if first and not self.may_try():
@@ -373,7 +373,7 @@ class ComponentsKind(Kind[ComponentsSpec]):
             fixed.add("noise")
         if problem.options.sigma is not None:
             fixed.add("sigma_multiple")
-        adapted = [prepared.adapted(spec) for spec in specs]
+        adapted = [prepared.adapt(spec) for spec in specs]
         may_try = partial(pace.may_try, self.name)
         rows = replace(prepared.rows, share=pace.effort.share)
         search = ComponentSearch(rows, adapted, frozenset(fixed), problem.cancelled, may_try)
@@ -418,13 +418,13 @@ class ComponentsKind(Kind[ComponentsSpec]):
     def fit(self, spec: ComponentsSpec, problem: Problem, pace: Pace) -> TrainingResult:
         """Train components, and a linear part beside them."""
         recipe, judging = self._recipe(spec, problem, pace), problem.options.validation_fraction
-        return problem.once(_prepare).trained(
-            recipe, judging, pace.replanned, small_code=spec.small_code
+        return problem.once(_prepare).train(
+            recipe, judging, pace.replan, small_code=spec.small_code
         )
 
     def _recipe(self, spec: ComponentsSpec, problem: Problem, pace: Pace) -> Recipe:
         """Return the recipe of a final training."""
-        recipe = problem.once(_prepare).adapted(spec.recipe)
+        recipe = problem.once(_prepare).adapt(spec.recipe)
         recipe = replace(recipe, epochs=pace.final_epochs(recipe.epochs))
         # Without a search noise is what suits the rows.
         return recipe if problem.is_quick else replace(recipe, noise=spec.noise)

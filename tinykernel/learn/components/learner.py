@@ -324,7 +324,7 @@ class TrialData:
         folds = [Fold(place[:n], place[n:])]
         return replace(self, whole=self.whole.of(used), folds=folds, share=1.0)
 
-    def planned(self, recipe: Recipe, *, final: bool = False) -> Recipe:
+    def plan(self, recipe: Recipe, *, final: bool = False) -> Recipe:
         """Return how a heat of a recipe is trained, or a final, which has all components.
 
         Its work is a fixed share of that of the training that follows, so that a whole search takes

@@ -66,7 +66,7 @@ class Prepared:
         rows = TrialData(_mixed_rows(data, transform), folds, len(data.X))
         return Prepared(data, source, smooth, usual, transform, rows)
 
-    def adapted(self, recipe: RecipeT) -> RecipeT:
+    def adapt(self, recipe: RecipeT) -> RecipeT:
         """Return a recipe for the rows of a smooth fit, which come without noise."""
         if self.smooth is None:
             return recipe
@@ -80,7 +80,7 @@ class Prepared:
         lost, explained = self.smooth.judge(self.source, folds)
         return lost + loss, 1 - (1 - explained) * (lost + loss) / max(lost, 1e-30)
 
-    def drawn(self, draw: int | None) -> SharedTransform:
+    def draw(self, draw: int | None) -> SharedTransform:
         """Return the scaler with a draw of B and P; the first one is that of `rows`."""
         if not draw:
             return self.transform
@@ -98,15 +98,15 @@ class Prepared:
         fold, losses = self.rows.folds[-1], []
         rows, raw = self.rows.of(fold), self.data.X[np.concatenate([fold.inside, fold.outside])]
         # An event of its own: Ctrl-C may have set that of the search.
-        planned, cancelled = rows.planned(recipe), threading.Event()
+        planned, cancelled = rows.plan(recipe), threading.Event()
         with suppress(KeyboardInterrupt):
             for draw in progress.steps("choosing B and P", range(N_DRAWS)):
-                mixed = replace(rows.whole, mixed=self.drawn(draw).mixed(raw))
+                mixed = replace(rows.whole, mixed=self.draw(draw).mix(raw))
                 trial = replace(rows, whole=mixed)
                 losses.append(trial.judge(rows.folds[0], planned, cancelled)[0])
         return int(np.argmin(losses)) if len(losses) > 1 else None
 
-    def trained(
+    def train(
         self,
         recipe: Recipe,
         validation_fraction: float | None,
@@ -115,14 +115,14 @@ class Prepared:
         small_code: bool,
     ) -> TrainingResult:
         """Train on all rows except those that choose the best epoch."""
-        data, transform, rows = self.data, self.drawn(recipe.draw), self.rows.whole
+        data, transform, rows = self.data, self.draw(recipe.draw), self.rows.whole
         # In place, as there may be gigabytes of them; a training before has subtracted its mean.
-        transform.mixed(data.X, out=rows.mixed)
+        transform.mix(data.X, out=rows.mixed)
         validation = None
         if data.validation is not None:
             raw, truth = data.validation
             judged = Truth(truth, data.validation_weight(rows.weight), recipe.losses)
-            validation = Validation(transform.mixed(raw), transform.scaler.quantize(raw), judged)
+            validation = Validation(transform.mix(raw), transform.scaler.quantize(raw), judged)
         if validation_fraction:
             out = hold_out(data.codes, data.groups, validation_fraction, recipe.seed)
             judged = Truth(rows.truth[out], rows.weight[out], recipe.losses)
@@ -161,7 +161,7 @@ def _transform(data: TrainSet, options: TrainerOptions, seed: int) -> SharedTran
 
 def _mixed_rows(data: TrainSet, transform: SharedTransform) -> MixedRows:
     learned = data.targets(), data.weight, data.truth
-    return MixedRows(transform.mixed(data.X), *learned, transform.scaler.quantize(data.X))
+    return MixedRows(transform.mix(data.X), *learned, transform.scaler.quantize(data.X))
 
 
 def _learner(rows: MixedRows, recipe: Recipe, transform: SharedTransform) -> Learner:

@@ -60,19 +60,19 @@ class ConvolutionsKind(Kind[ChannelsSpec]):
 
     def skeleton(self, spec: ChannelsSpec, problem: Problem) -> IntegerModel:
         """Return convolutions of random values."""
-        few = _prepared(problem.once(Problem.few), None)
+        few = _prepare(problem.once(Problem.few), None)
         return few.model(few.learner(spec))
 
     def judge(self, spec: ChannelsSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
-        decisions = _prepared(problem, None).decisions(spec, fold, share)
+        decisions = _prepare(problem, None).decisions(spec, fold, share)
         return candidate_of(spec, decisions, problem, fold, temperatures=WIDE_TEMPERATURES)
 
     def epochs(self, spec: ChannelsSpec, problem: Problem) -> int:
-        return _prepared(problem, problem.options.validation_fraction).epochs(spec)
+        return _prepare(problem, problem.options.validation_fraction).epochs(spec)
 
     def fit(self, spec: ChannelsSpec, problem: Problem, pace: Pace) -> TrainingResult:
-        prepared = _prepared(problem, problem.options.validation_fraction)
-        return prepared.fit(spec, pace.effort.final, pace.replanned)
+        prepared = _prepare(problem, problem.options.validation_fraction)
+        return prepared.fit(spec, pace.effort.final, pace.replan)
 
 
 class ChainsKind(ConvolutionsKind):
@@ -146,7 +146,7 @@ class SeparableKind(ConvolutionsKind):
 KINDS = (ChainsKind(), SeparableKind())
 
 
-def _prepared(problem: Problem, validation_fraction: float | None) -> PreparedConvolutions:
+def _prepare(problem: Problem, validation_fraction: float | None) -> PreparedConvolutions:
     """Return images, or the spectra of signals, with a share held out to choose the best epoch.
 
     They are computed once, also for trainings with other numbers of threads.

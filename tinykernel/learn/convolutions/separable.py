@@ -126,7 +126,7 @@ class SeparableLearner(ImageLearner):
         ends = [n * i // parts for i in range(parts + 1)]
         self._in_threads(lambda i: kernel(ends[i], ends[i + 1], *arguments), parts)
 
-    def _rounded(self, layer: _Layer) -> tuple[_Floats, _Floats]:
+    def _round(self, layer: _Layer) -> tuple[_Floats, _Floats]:
         """Round the shadow of a layer to levels (inputs, channels) of a step a channel."""
         shadow = self.shadow[layer.weights].reshape(layer.shape)
         most = np.float32(2 ** (layer.bits - 1) - 1)
@@ -158,7 +158,7 @@ class SeparableLearner(ImageLearner):
         """Run a batch with the mean and the variance of its own."""
         passed: list[_Passed] = []
         for layer in self._layers:
-            levels, step = self._rounded(layer)
+            levels, step = self._round(layer)
             inputs, sums = self._sum(layer, levels, maps)
             moments = self._moments_of(sums)
             mean, deviation = moments[0].astype("f4"), np.sqrt(moments[1]).astype("f4")
@@ -184,7 +184,7 @@ class SeparableLearner(ImageLearner):
             return self._folded
         maps, folded = self.measured_maps(), list[_Folded]()
         for layer in self._layers:
-            _, sums = self._sum(layer, self._rounded(layer)[0], maps)
+            _, sums = self._sum(layer, self._round(layer)[0], maps)
             mean, variance = self._moments_of(sums)
             factor = float(_UNIT) * self.scale_of[layer.units] / np.sqrt(variance)
             shift = float(_UNIT) * self.shift_of[layer.units] - mean * factor
@@ -220,7 +220,7 @@ class SeparableLearner(ImageLearner):
     def features(self, rows: NDArray[Any]) -> NDArray[np.uint8]:
         """Compute what the linear part sees, plus 128; shape (n, channels)."""
         folded, parts = self._fold(), []
-        levels = [self._rounded(layer)[0] for layer in self._layers]
+        levels = [self._round(layer)[0] for layer in self._layers]
         for first in range(0, len(rows), _ROWS_AT_ONCE):
             part = np.arange(first, min(first + _ROWS_AT_ONCE, len(rows)))
             maps = self._maps(rows, part)
@@ -259,7 +259,7 @@ class SeparableLearner(ImageLearner):
         n, sums, flat = len(d), _flat(passed.sums), _flat(d)
         parts = np.empty((n, 2, d.shape[-1]))
         self._each(passes.cut_gradients, n, _flat(passed.values), sums, passed.mean, flat, parts)
-        first, second = _added(parts)
+        first, second = _add_up(parts)
         deviation = passed.deviation.astype(np.float64)
         self.gradients["scale_of"][0, layer.units] = _UNIT * second / deviation
         self.gradients["shift_of"][0, layer.units] = _UNIT * first
@@ -272,7 +272,7 @@ class SeparableLearner(ImageLearner):
             d_maps, by_image = np.empty_like(inputs), np.empty((n, *layer.shape), np.float32)
             steps = *layer.steps, layer.above
             self._each(passes.single_back, n, inputs, levels, steps, d, d_maps, by_image)
-            d_levels = _added(by_image)
+            d_levels = _add_up(by_image)
         else:
             unit, products = _exact_unit(float(most.max()), levels), list[NDArray[np.float64]]()
             d_maps = np.empty_like(inputs if layer.kind == POINT else inputs[:, :0])
@@ -297,7 +297,7 @@ class SeparableLearner(ImageLearner):
         """Return the convolutions, and the scale of their means."""
         plan, n_channels = self.plan, self.inputs.shape[1]
         # The channel comes first; a mixed layer has its inputs position by position.
-        weights = [self._rounded(layer)[0].T.astype(np.int8).ravel() for layer in self._layers]
+        weights = [self._round(layer)[0].T.astype(np.int8).ravel() for layer in self._layers]
         biases, multipliers, shifts = map(np.concatenate, zip(*self._fold(), strict=True))
         stage = Separable(
             np.array(plan.channels, dtype=np.uint16),
@@ -377,7 +377,7 @@ def _matrix_back(
     products.append(total)
 
 
-def _added(parts: NDArray[Any]) -> NDArray[np.float64]:
+def _add_up(parts: NDArray[Any]) -> NDArray[np.float64]:
     """Add up what each image gives, one by one: the order of additions is that of the images."""
     total: NDArray[np.float64] = parts[0].astype(np.float64)
     for part in parts[1:]:

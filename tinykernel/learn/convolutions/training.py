@@ -95,13 +95,13 @@ class PreparedConvolutions(ABC):
         self, settings: ImageSettings, share: float = 1.0, replan: Replan | None = None
     ) -> TrainingResult:
         """Learn convolutions, for a share of the epochs."""
-        learner = self._shortened(self.learner(settings), share)
+        learner = self._shorten(self.learner(settings), share)
         self.stages(learner)  # what cannot be is refused before the long training
         history = training.run_training(learner, self.rows, replan)
         return TrainingResult(self.model(learner), learner.plan, history)
 
     @staticmethod
-    def _shortened(learner: ImageLearner, share: float) -> ImageLearner:
+    def _shorten(learner: ImageLearner, share: float) -> ImageLearner:
         epochs = int(np.ceil(learner.recipe.epochs * share))
         learner.recipe = replace(learner.recipe, epochs=epochs)
         learner.plan = replace(learner.plan, linear=learner.recipe)
@@ -109,7 +109,7 @@ class PreparedConvolutions(ABC):
 
     def decisions(self, settings: ImageSettings, fold: Fold, share: float) -> NDArray[np.float32]:
         """Train on the rows inside a fold for a share of the epochs, and decide those outside."""
-        learner = self._shortened(self.learner(settings, self.rows.of(fold.inside)), share)
+        learner = self._shorten(self.learner(settings, self.rows.of(fold.inside)), share)
         run_epochs(learner, learner.recipe.epochs, stage=None)
         return learner.decide(learner.features(self.rows.inputs[fold.outside]))
 

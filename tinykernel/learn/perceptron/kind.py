@@ -127,7 +127,7 @@ class PerceptronLearner(training.LinearLearner):
             square = np.square(shadow).sum(axis=0, dtype=np.float64) / layer.shape[0]
             shadow /= np.sqrt(np.maximum(square, 1e-12)).astype(np.float32)
 
-    def _rounded(self, layer: _HiddenLayer) -> _Doubles:
+    def _round(self, layer: _HiddenLayer) -> _Doubles:
         """Return the whole weights of a layer (inputs, units)."""
         most = 2 ** (layer.bits - 1) - 1
         levels = np.rint(self._of(layer) / np.float32(_step_of(layer.bits)))
@@ -140,25 +140,25 @@ class PerceptronLearner(training.LinearLearner):
         The first time that chooses the shifts, by which units fill their range.
         """
         if self._folded is None:
-            values, self._folded = self._centred(self.inputs[self._measured]), []
+            values, self._folded = self._less_mean(self.inputs[self._measured]), []
             for number, layer in enumerate(self._layers):
-                levels = self._rounded(layer)
+                levels = self._round(layer)
                 sums = values @ levels
                 if number == len(self._shifts):
                     self._shifts.append(_shift_for(np.var(sums, axis=0)))
                 start = _UNIT * self.starts[layer.units].astype(np.float64) + 0.5
                 bias = np.rint(start * 2.0 ** self._shifts[number] - sums.sum(axis=0) / len(sums))
                 self._folded.append((levels, np.clip(bias, -_LARGEST_BIAS, _LARGEST_BIAS)))
-                values = self._clipped(sums, number)
+                values = self._clip(sums, number)
         return self._folded
 
-    def _clipped(self, sums: _Doubles, number: int) -> _Doubles:
+    def _clip(self, sums: _Doubles, number: int) -> _Doubles:
         """Return the units of a layer by its folded bias."""
         assert self._folded is not None
         biased = (sums + self._folded[number][1]) * 2.0 ** -self._shifts[number]
         return np.clip(np.floor(biased), 0, _TOP)
 
-    def _centred(self, levels: NDArray[np.uint8]) -> _Doubles:
+    def _less_mean(self, levels: NDArray[np.uint8]) -> _Doubles:
         """Return levels less their whole mean."""
         return np.asarray(levels - self._centre)
 
@@ -167,9 +167,9 @@ class PerceptronLearner(training.LinearLearner):
         """Compute the last units, what the linear part sees plus 128; shape (n, units)."""
         folded, parts = self._fold(), []
         for first in range(0, len(rows), _MEASURED_ROWS):
-            values = self._centred(rows[first : first + _MEASURED_ROWS])
+            values = self._less_mean(rows[first : first + _MEASURED_ROWS])
             for number, (levels, _) in enumerate(folded):
-                values = self._clipped(values @ levels, number)
+                values = self._clip(values @ levels, number)
             parts.append(values.astype(np.uint8))
         return np.concatenate(parts)
 
@@ -182,7 +182,7 @@ class PerceptronLearner(training.LinearLearner):
         """Compute the gradients of some rows."""
         self._folded = None
         batch = self.batch(rows)
-        units, passed = self._forward(self._centred(self.inputs[rows]))
+        units, passed = self._forward(self._less_mean(self.inputs[rows]))
         d_features = self.learn_means(batch, units.astype(np.float32))
         self._backward(passed, d_features.astype(np.float64))
 
@@ -190,7 +190,7 @@ class PerceptronLearner(training.LinearLearner):
         """Run a batch with the means of its own; the linear part drops of the last units."""
         passed: list[_HiddenPass] = []
         for layer, shift in zip(self._layers, self._shifts, strict=True):
-            levels, worth = self._rounded(layer), 2.0**-shift
+            levels, worth = self._round(layer), 2.0**-shift
             dropout = self.recipe.dropout if passed else self.recipe.input_dropout
             if dropout:
                 stays = self.rng.random(values.shape, dtype=np.float32) >= dropout
@@ -391,7 +391,7 @@ class PerceptronKind(Kind[PerceptronSpec]):
         rows = training.split_rows(data, problem.options)
         stage, rows = _levels(rows, data.raw_dtype)
         learner = PerceptronLearner(rows, recipe)
-        history = training.run_training(learner, rows, pace.replanned)
+        history = training.run_training(learner, rows, pace.replan)
         return TrainingResult(_model(learner, stage, problem), recipe, history)
 
 

@@ -306,7 +306,7 @@ class PreparedPlanes(PreparedConvolutions):
         teachers, first = list[PlaneLearner](), None
         try:
             for number in range(1, n + 1):
-                teacher = self._shortened(self._of_seed(number).learner(settings), share)
+                teacher = self._shorten(self._of_seed(number).learner(settings), share)
                 assert isinstance(teacher, PlaneLearner)
                 self.stages(teacher)  # as without teachers
                 stage, epochs = f"teacher {number} of {n}", trainings.begin()

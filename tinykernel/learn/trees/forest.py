@@ -282,7 +282,7 @@ class Watch:
     def decide(self, forest: Forest) -> NDArray[np.float32]:
         """Return the decisions (n, n_outputs) of a forest, which grows between two calls."""
         new = forest.trees[len(self.reached) :]
-        self.reached += [tree.reached(self.bins) for _, tree in new]
+        self.reached += [tree.find_leaves(self.bins) for _, tree in new]
         if forest.n_fits != self.n_fits:
             self.sums, self.n_summed = _outputs(forest.offset, len(self.bins), self.base), 0
             self.n_fits = forest.n_fits

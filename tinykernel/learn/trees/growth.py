@@ -67,7 +67,7 @@ class Tree:
         """Number of leaves."""
         return len(self.input) // 2 + 1
 
-    def reached(self, bins: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def find_leaves(self, bins: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return the leaf of each row."""
         out = np.empty(len(bins), np.uint8)
         _reach(bins, self.input, self.cut, self.child, self.leaf, out)
