@@ -20,8 +20,8 @@ from rich.console import Console
 
 from tinykernel.base.hadamard import padded_dimension
 from tinykernel.compile.targets import TARGETS
+from tinykernel.kinds.kind import Problem
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.problem import Problem
 from tinykernel.learn.components.kind import ComponentsKind
 from tinykernel.learn.inputs import fit_level_scaling
 from tinykernel.learn.options import TrainerOptions

@@ -10,9 +10,8 @@ from tinykernel import train
 from tinykernel.base.errors import BudgetError, OptionError
 from tinykernel.base.options import options_of
 from tinykernel.face.pages.page import trials_in_rows
-from tinykernel.kinds.kind import Kind, RaceTrial, Spec
+from tinykernel.kinds.kind import Kind, Problem, RaceTrial, Spec
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.selection import KINDS, deliver, estimate_usage, kinds_for, select
 from tinykernel.learn.announcement import TABLES, Announcement
 from tinykernel.learn.choice import Candidate

@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tests.training.signals.test_training import chirps
+from tinykernel.kinds.kind import Problem
 from tinykernel.kinds.planning import size_specs, usage
-from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.selection import KINDS
 from tinykernel.learn.components.kind import ComponentsKind
 from tinykernel.learn.convolutions.kind import SeparableKind

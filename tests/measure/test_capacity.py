@@ -7,9 +7,9 @@ from sklearn.datasets import load_digits
 from tests.random_models import random_model
 from tinykernel import TinykernelError, report
 from tinykernel.base.checks import PRESETS
+from tinykernel.kinds.kind import Problem
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.planning import size_specs
-from tinykernel.kinds.problem import Problem
 from tinykernel.learn.components.kind import ComponentsKind
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.trainset import prepare

@@ -12,7 +12,7 @@ from tests.processes import captured
 from tests.random_models import components_of
 from tinykernel.base import progress
 from tinykernel.base.checks import PRESETS
-from tinykernel.kinds.problem import Problem
+from tinykernel.kinds.kind import Problem
 from tinykernel.kinds.selection import deliver, kinds_for, select
 from tinykernel.learn.components import training as trainer
 from tinykernel.learn.components.learner import _NAMES

@@ -12,9 +12,8 @@ from tinykernel.base import progress
 from tinykernel.base.errors import BudgetError, TinykernelError
 from tinykernel.base.text import listed
 from tinykernel.compile.targets import find_target
-from tinykernel.kinds.kind import AnyKind, Spec, table_bytes
+from tinykernel.kinds.kind import AnyKind, Problem, Spec, table_bytes, too_small
 from tinykernel.kinds.pace import Pace, end_of, time_in
-from tinykernel.kinds.problem import Problem, too_small
 from tinykernel.learn.options import NAMED
 from tinykernel.model.integer import IntegerModel
 from tinykernel.run.estimate import estimate_instructions, instruction_margin

@@ -18,7 +18,7 @@ import numpy as np
 
 from tinykernel.base import progress
 from tinykernel.base.errors import BudgetError, OptionError, TinykernelError
-from tinykernel.kinds.kind import AnyKind, RaceTrial, Spec
+from tinykernel.kinds.kind import AnyKind, Problem, RaceTrial, Spec
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.planning import (
     Usage,
@@ -29,7 +29,6 @@ from tinykernel.kinds.planning import (
     usage,
     usual_pace,
 )
-from tinykernel.kinds.problem import Problem
 from tinykernel.learn.choice import Candidate, Choice, Fold, join_folds, side_by_side
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.learn.options import ROOMS, TrainerOptions

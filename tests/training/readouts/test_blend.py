@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from tinykernel import Classifier
+from tinykernel.kinds.kind import Problem
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.problem import Problem
 from tinykernel.learn.linear import normal_equations
 from tinykernel.learn.linear.kind import LinearKind, LinearSpec
 from tinykernel.learn.linear.normal_equations import LIKELY, fit_discriminants

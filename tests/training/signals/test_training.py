@@ -12,8 +12,8 @@ from tests.refusals import refused
 from tinykernel import Classifier
 from tinykernel.base import progress
 from tinykernel.base.errors import OptionError
+from tinykernel.kinds.kind import Problem
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.problem import Problem
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear.training import TrainingRows
 from tinykernel.learn.loss import targets_of

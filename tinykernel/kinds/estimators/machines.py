@@ -15,7 +15,7 @@ from tinykernel.base.frames import coded_rows, in_numbers, plain_labels
 from tinykernel.base.options import option
 from tinykernel.base.text import listed
 from tinykernel.compile.targets import find_target
-from tinykernel.kinds.problem import Problem, check_rows
+from tinykernel.kinds.kind import Problem, check_rows
 from tinykernel.kinds.selection import Selected, deliver, estimate_usage, kinds_for, select
 from tinykernel.learn.loop import Recipe, TrainingResult
 from tinykernel.learn.options import Parameters, TrainerOptions

@@ -17,9 +17,8 @@ from tinykernel.base.errors import ModelError, OptionError, RowsError, Tinykerne
 from tinykernel.base.frames import without_codes
 from tinykernel.base.options import declared, option
 from tinykernel.kinds.estimators.machines import DEFAULT_TARGET, MachineEstimator
-from tinykernel.kinds.kind import Kind, Spec
+from tinykernel.kinds.kind import Kind, Problem, Spec, check_rows
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.problem import Problem, check_rows
 from tinykernel.kinds.selection import Measure, deliver, estimate_usage, select
 from tinykernel.learn.announcement import SIGNALS, TABLES, Announcement
 from tinykernel.learn.choice import Candidate, Fold

@@ -17,9 +17,9 @@ from tinykernel.base.frames import coded_rows
 from tinykernel.base.text import count
 from tinykernel.compile.targets import find_target
 from tinykernel.kinds.estimators.supervised import Classifier, Regressor
+from tinykernel.kinds.kind import Problem
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.planning import Usage, usage, usual_pace
-from tinykernel.kinds.problem import Problem
 from tinykernel.kinds.selection import deliver, estimate_usage, kinds_for, select
 from tinykernel.kinds.train.teaching import soft_labels, train_drawn
 from tinykernel.learn.convolutions.options import SEPARABLE

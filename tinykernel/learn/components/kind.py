@@ -20,9 +20,8 @@ from tinykernel.base.checks import MOST_COMPONENTS
 from tinykernel.base.compiled import seconds_compiling
 from tinykernel.base.errors import TinykernelError
 from tinykernel.base.hadamard import padded_dimension
-from tinykernel.kinds.kind import Kind, RaceTrial, Rounds, Spec, candidate_of
+from tinykernel.kinds.kind import Kind, Problem, RaceTrial, Rounds, Spec, candidate_of
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.problem import Problem
 from tinykernel.learn.choice import Candidate, Fold, side_by_side
 from tinykernel.learn.components.learner import FOLDS_OF_A_FINAL, TrialData
 from tinykernel.learn.components.options import COMPONENTS

@@ -6,9 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinykernel.kinds.kind import Kind, Spec, candidate_of
+from tinykernel.kinds.kind import Kind, Problem, Spec, candidate_of
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.problem import Problem
 from tinykernel.learn.choice import Candidate, Fold
 from tinykernel.learn.convolutions.chains import no_chains, responses_of
 from tinykernel.learn.convolutions.options import CHAINS, SEPARABLE

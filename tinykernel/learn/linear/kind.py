@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from tinykernel.base.checks import LINEAR_BITS
 from tinykernel.base.errors import RangeError, TinykernelError
-from tinykernel.kinds.kind import Kind, Rounds, Spec, best_trial, candidate_of
+from tinykernel.kinds.kind import Kind, Problem, Rounds, Spec, best_trial, candidate_of
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.problem import Problem
 from tinykernel.learn.choice import Candidate, Fold, trial_folds
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear import training

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from tinykernel.base.checks import MOST_UNITS
-from tinykernel.kinds.kind import Kind, Rounds, Spec, best_trial, candidate_of
+from tinykernel.kinds.kind import Kind, Problem, Rounds, Spec, best_trial, candidate_of
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.problem import Problem
 from tinykernel.learn.choice import Candidate, Fold
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear import training

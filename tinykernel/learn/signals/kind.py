@@ -8,9 +8,8 @@ import numpy as np
 
 from tinykernel.base import progress
 from tinykernel.base.errors import warn
-from tinykernel.kinds.kind import Kind, Rounds, Spec, best_trial, candidate_of
+from tinykernel.kinds.kind import Kind, Problem, Rounds, Spec, best_trial, candidate_of
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.problem import Problem
 from tinykernel.learn.choice import Candidate, Fold, join_folds
 from tinykernel.learn.linear.normal_equations import MOST_INPUTS as MOST_COUNTS
 from tinykernel.learn.linear.normal_equations import decide, fit_levels

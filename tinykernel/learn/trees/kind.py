@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import RowsError
 from tinykernel.compile.targets import find_target
-from tinykernel.kinds.kind import Kind, RaceTrial, Rounds, Spec, candidate_of
+from tinykernel.kinds.kind import Kind, Problem, RaceTrial, Rounds, Spec, candidate_of, too_small
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.problem import Problem, too_small
 from tinykernel.learn.choice import Candidate, Fold, join_folds
 from tinykernel.learn.loop import History, TrainingResult
 from tinykernel.learn.trainset import TrainSet
