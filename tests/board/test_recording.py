@@ -116,6 +116,19 @@ def test_no_sample_of_a_long_recording_is_lost(tmp_path) -> None:
     assert first.endswith(",walk,ann")
 
 
+@pytest.mark.parametrize("axes", ["xyz", "xy"])
+def test_what_is_recorded_is_read_without_a_word(tmp_path, axes) -> None:
+    """An axis y is a channel of its name, and the group of --group is no channel."""
+    line = ",".join(f"{axis}:{{}}" for axis in axes)
+    text = "".join(line.format(*[i % 7] * len(axes)) + "\n" for i in range(120))
+    for label, group in (("walk", "ann"), ("run", "bob")):
+        with printing(b"\n" + text.encode()) as port, sensor_at(port, 115200, "text") as sensor:
+            refused(BoardError, Recorder(sensor, tmp_path, group, rate=50.0).record, label, 60)
+    found = tinykernel.windows(tmp_path, "1s", "1s")
+    assert (found.channels, set(found.y)) == (tuple(axes), {"walk", "run"})
+    assert set(found.groups) == {"ann", "bob"}
+
+
 def test_frames_lose_nothing_and_find_what_is_lost(tmp_path) -> None:
     """16 kHz of 16 bits arrive whole; a byte that is lost ends a recording and is counted."""
     samples = np.random.default_rng(0).integers(-32768, 32767, (40_000, 1))
@@ -256,7 +269,10 @@ def test_a_channel_may_be_called_y() -> None:
     """Names that stand for labels, groups and times in a table are those of channels here."""
     reader = Lines()
     reader.take(b"\n" + b"x:1,y:2,t:3,Group:4\n" * 12)
-    assert reader.layout.names == ("x", "channel_y", "channel_t", "channel_Group")
+    assert reader.layout.names == ("x", "y", "channel_t", "channel_Group")
+    reader = Lines()
+    reader.take(b"\n" + b"y:2,class:3\n" * 12)
+    assert reader.layout.names == ("channel_y", "channel_class")
     reader = Lines()
     reader.take(b"\n" + b"y:2,channel_y:3\n" * 12)
     assert reader.layout.names == ("c0", "c1")

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -196,7 +197,7 @@ def session(folder: Path, app: str, begin: float = 0.0) -> None:
     folder.mkdir(parents=True)
     for sensor, rate, first in (("Accelerometer", 100, 0.0), ("Gyroscope", 50, 0.3 + begin)):
         t = first + np.arange(4 * rate) / rate
-        pairs = zip(t, np.column_stack([np.sin(t), np.cos(t), t**0]), strict=True)
+        pairs = zip(t, np.column_stack([np.sin(t), np.cos(t), np.sin(2 * t)]), strict=True)
         if app == "phyphox":
             head = '"Time (s)","X (m/s^2)","Y (m/s^2)","Z (m/s^2)"\n'
             form = "{0:.9E},{1:.9E},{2:.9E},{3:.9E}\n"
@@ -222,8 +223,53 @@ def test_folders_of_apps(tmp_path, app):
     t = 0.3 + np.arange(100) / 100
     np.testing.assert_allclose(found.X[0][:, one], np.sin(t), atol=1e-4)
     assert "--name" in refused(tmp_path, "1s")
-    (tmp_path / "zipped").mkdir()
-    (tmp_path / "zipped" / "walk_1.zip").write_bytes(b"PK")
-    assert "unpack it" in refused(tmp_path / "zipped", "1s")
     session(tmp_path / "sit_1", app, begin=9.0)
     assert "have no time in common" in refused(tmp_path / "sit_1", "1s", name="{label}_*")
+
+
+def packed(archive: Path, folder: Path) -> Path:
+    """Write what is in a folder into an archive."""
+    archive.parent.mkdir(exist_ok=True)
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in sorted(folder.rglob("*")):
+            file.write(path, path.relative_to(folder))
+    return archive
+
+
+def test_archives_are_read_as_folders(tmp_path):
+    """A folder of archives, or an archive of them, is what its contents are; nothing is twice."""
+    for name in ("walk_1", "walk_2", "run_1"):
+        session(tmp_path / "open" / name, "phyphox")
+        packed(tmp_path / "shut" / f"{name}.zip", tmp_path / "open" / name)
+    wanted = windows(tmp_path / "open", "1s", "1s", name="{label}_*")
+    all_in_one = packed(tmp_path / "all.zip", tmp_path / "shut")
+    for place in (tmp_path / "shut", all_in_one, packed(tmp_path / "b.zip", tmp_path / "open")):
+        found = windows(place, "1s", "1s", name="{label}_*")
+        np.testing.assert_array_equal(found.X, wanted.X)
+        assert found.y.tolist() == wanted.y.tolist()
+    assert windows(tmp_path / "shut", "1s", name="{label}_*").recordings[0] == "run_1.zip"
+    session(tmp_path / "shut" / "run_1", "phyphox")
+    assert len(windows(tmp_path / "shut", "1s", name="{label}_*").recordings) == 3
+    all_in_one.write_bytes(all_in_one.read_bytes()[:-99])
+    assert "cannot be unpacked" in refused(all_in_one, "1s")
+
+
+def test_annotations_of_sensor_logger(tmp_path):
+    """A text is the label up to the next one, unless --name says the labels; a pause is a gap."""
+    session(tmp_path / "a_1", "Sensor Logger")
+    marks = "time,seconds_elapsed,text,millisecond_press_duration\n"
+    said = (0, "walk"), (2, "run"), (9, "late")
+    rows = [f"17{1e9 * s:0>17.0f},{s},{text},90\n" for s, text in said]
+    (tmp_path / "a_1" / "Annotation.csv").write_text(marks + "".join(rows))
+    found = windows(tmp_path, "500ms", "500ms")
+    assert Counter(found.y) == {"walk": 3, "run": 3}
+    assert any("1 annotations after the last sample" in note for note in found.notes)
+    session(tmp_path / "b_1", "Sensor Logger")
+    named = windows(tmp_path, "500ms", "500ms", name="{label}_*")
+    assert set(named.y) == {"a", "b"}
+    assert any("Annotation.csv" in note and "not used" in note for note in named.notes)
+    file = tmp_path / "b_1" / "Accelerometer.csv"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[:150] + lines[250:]))
+    cut = windows(tmp_path / "b_1", "500ms", "500ms", name="{label}_*", labels_needed=False)
+    assert len(cut.X) == 5  # 119 samples before the gap, 150 behind it

@@ -168,10 +168,31 @@ def test_lines_that_are_not_numbers(tmp_path):
     """One line names what is wrong, and options with blanks are in quotes for the shell."""
     folder = logs(tmp_path / "a", "time_ms,ax,ay,az\nfoo,left,right,up\n")
     assert "line 2" in refused(folder, 20, name=_PATTERN)
-    folder = logs(tmp_path / "b", "time_ms,x,x,x\n")
-    assert "two columns are called 'x'" in refused(folder, 20, name=_PATTERN)
     folder = logs(tmp_path / "c", "Nr [s],ax,ay,az\n")
     assert "--set drop='Nr [s]'" in refused(folder, 20, name=_PATTERN)
+
+
+def test_columns_of_one_name_and_of_people(tmp_path):
+    """The first are numbered; the second are groups, unless all recordings have the same one."""
+    folder = logs(tmp_path / "a", "time_ms,x,x,person\n", "{t},{x},{y},3\n")
+    found = windows(folder, 20, name=_PATTERN)
+    assert found.channels == ("x 2", "x 3")
+    assert set(windows(folder, 20, name="{label}/*").groups) == set(found.recordings)
+    file = folder / "run" / "a.csv"
+    file.write_text(file.read_text().replace(",3\n", ",4\n"))
+    assert set(windows(folder, 20, name="{label}/*").groups) == {"3", "4"}
+    assert "person" in windows(folder, 20, name="{label}/*", inputs=["x 2", "person"]).channels
+
+
+def test_a_channel_that_never_varies_is_left_out(tmp_path):
+    """Where no recording has another value; a finished model takes it nevertheless."""
+    folder = logs(tmp_path, "time_ms,ax,ay,temp\n", "{t},{x},{y},7\n")
+    found = windows(folder, 20, name=_PATTERN)
+    assert found.channels == ("ax", "ay")
+    assert any("temp (never varies)" in note for note in found.notes)
+    assert windows(folder, 20, labels_needed=False).channels == ("ax", "ay", "temp")
+    still = logs(tmp_path / "still", "time_ms,x\n", "{t},7\n")
+    assert windows(still, 20, name=_PATTERN).channels == ("x",)
 
 
 def gestures(folder: Path, length: int, name: str = "day") -> Path:

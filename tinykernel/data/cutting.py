@@ -331,9 +331,10 @@ def _cut(
         longest = max(end - first for first, end in segments)
         of_time = f" of column {track.time!r}" * (track.time is not None)
         gaps = f" (at most {longest} between gaps{of_time})" if len(segments) > 1 else ""
+        pad = ", or --set short=pad" * (len(track.X) < window)
         raise DataError(
             f"{track.table.file}: a window of {window} samples is longer than the recording, "
-            f"which has {len(track.X)} samples{gaps}; give a shorter --window"
+            f"which has {len(track.X)} samples{gaps}; give a shorter --window{pad}"
         )
     y, several = window_labels(track.y, starts, window)
     if reading.label_at == "peak" and several.any():

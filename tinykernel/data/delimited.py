@@ -188,7 +188,11 @@ def _is_of_units(cells: Sequence[str], below: Sequence[str]) -> bool:
 
 
 def _header(
-    path: Path, rows: Sequence[Sequence[str]], above: list[str], known: Iterable[str]
+    path: Path,
+    rows: Sequence[Sequence[str]],
+    above: list[str],
+    known: Iterable[str],
+    numbers_doubles: bool,
 ) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
     """Return the names of the columns, the rows that they and their units take, and notes.
 
@@ -210,6 +214,11 @@ def _header(
         names = [f"{name} [{unit}]" if gives_unit(name, unit) else name for name, unit in pairs]
         n_taken, notes = 2, ("the line below the header holds units, and is not a row",)
     unique = tuple(name or f"column{i}" for i, name in enumerate(names, start=1))
+    doubles = {name for name in unique if unique.count(name) > 1}
+    if doubles and numbers_doubles:
+        unique = tuple(f"{n} {i}" if n in doubles else n for i, n in enumerate(unique, start=1))
+        called = ", ".join(map(repr, sorted(doubles)))
+        notes = (*notes, f"columns of one name, {called}, have their number behind it")
     tables.refuse_doubles(path, unique)
     return unique, n_taken, notes
 
@@ -219,8 +228,13 @@ def _clean(cells: Sequence[str]) -> list[str]:
     return [re.sub(r"^'(.*)'$", r"\1", " ".join(cell.split())) for cell in cells]
 
 
-def read_table(path: Path, known: Iterable[str] = ()) -> TextTable:
-    """Read the cells of a file; `known` are names that identify a header."""
+def read_table(
+    path: Path, known: Iterable[str] = (), *, numbers_doubles: bool = False
+) -> TextTable:
+    """Read the cells of a file; `known` are names that identify a header.
+
+    Two columns of one name are refused, or with `numbers_doubles` have their number behind it.
+    """
     try:
         with _open(path) as stream:
             lines = _lines(path, stream)
@@ -228,7 +242,8 @@ def read_table(path: Path, known: Iterable[str] = ()) -> TextTable:
             mark = declared or _mark(path, head)
             rows = list(islice(_rows(path, chain(head, lines), mark, n_above), 3))
             above = next(csv.reader([comment], delimiter=mark), [])
-            names, n_taken, notes = _header(path, [cells for _, cells in rows], above, known)
+            first = [cells for _, cells in rows]
+            names, n_taken, notes = _header(path, first, above, known, numbers_doubles)
             numbers, columns = array("q"), list[list[_Array]]([[] for _ in names])
             for places, block in _blocks(path, rows, n_taken, lines, mark, len(names)):
                 numbers.extend(places)

@@ -19,6 +19,8 @@ from tinykernel.base.errors import DataError, FormatError, OptionError
 _LABELS = ("label", "class", "target", "word", "y")
 #: Names of columns and parts of paths that say groups.
 GROUPS = ("group", "person", "speaker", "subject", "patient", "machine", "device")
+#: How to say that names hold the labels, for messages.
+NAMES_SAY = "--name '{label}_*' or --name '{label}/*'"
 #: Label of samples that no span labels.
 NO_SPAN = "background"
 _BACKGROUND = {NO_SPAN, "noise", "silence", "none", "nothing", "off"}

@@ -5,9 +5,12 @@ The command line imports this module before anything heavy.
 
 import os
 from collections.abc import Iterator
+from functools import cache, lru_cache
 from pathlib import Path
 
-from tinykernel.base.errors import FileError
+from tinykernel.base.errors import FileError, FormatError
+
+ARCHIVE = ".zip"
 
 SOUNDS = (".wav", ".flac", ".ogg", ".aiff", ".aif", ".w64", ".rf64")
 _PHOTOS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif")
@@ -36,13 +39,66 @@ def find_data(path: str | os.PathLike[str]) -> Path:
 
 
 def data_folder(path: str | os.PathLike[str]) -> Path | None:
-    """Find a folder, a bare name also in TINYKERNEL_DATA; None for a file."""
+    """Find a folder or an archive, a bare name also in TINYKERNEL_DATA; None for another file."""
     folder, shared = Path(path), os.environ.get("TINYKERNEL_DATA")
+    if shared and not folder.exists() and folder.name == str(folder):
+        folder = Path(shared) / folder
     if folder.is_dir():
         return folder
-    if not shared or folder.exists() or folder.name != str(folder):
-        return None
-    return Path(shared) / folder if (Path(shared) / folder).is_dir() else None
+    is_archive = folder.suffix.lower() == ARCHIVE and folder.is_file()
+    return unpacked(folder) if is_archive else None
+
+
+@cache
+def _scratch() -> Path:
+    """Return a folder for what archives hold, which lasts as long as this process."""
+    import atexit
+    import tempfile
+
+    folder = tempfile.TemporaryDirectory(prefix="tinykernel-", ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)
+    return Path(folder.name).resolve()
+
+
+def unpacked(archive: Path) -> Path:
+    """Return a folder with the files of an archive, below a path as that of the archive."""
+    held = archive.stat()
+    return _unpack(archive.absolute(), held.st_mtime_ns, held.st_size)
+
+
+@lru_cache
+def _unpack(archive: Path, _changed: int, _size: int) -> Path:
+    import shutil
+    import zipfile
+    import zlib
+
+    place = Path(_scratch(), *archive.parts[1:])
+    try:
+        with zipfile.ZipFile(archive) as file:
+            members = file.infolist()
+            if min((member.header_offset for member in members), default=0):
+                raise zipfile.BadZipFile  # the last of the archives in one that is cut short
+            needed = sum(member.file_size for member in members)
+            if needed > shutil.disk_usage(_scratch()).free:
+                raise FileError(
+                    f"{archive}: holds {needed / 1e6:,.0f} MB, more than is free for temporary "
+                    "files; set TMPDIR to another folder"
+                )
+            shutil.rmtree(place, ignore_errors=True)  # of an archive that has changed
+            file.extractall(place)
+    except FileError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
+        reason = "with a password" if "password" in str(error) else "damaged or cut short"
+        raise FormatError(f"{archive}: cannot be unpacked ({reason}); pack it again") from None
+    return place
+
+
+def name_below(folder: Path, file: Path) -> str:
+    """Return the name of a file of a folder, or of an archive below it."""
+    if not file.is_relative_to(folder):
+        folder = Path(_scratch(), *folder.absolute().parts[1:])
+    return file.relative_to(folder).as_posix()
 
 
 def files_below(folder: Path) -> Iterator[Path]:

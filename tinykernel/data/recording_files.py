@@ -15,7 +15,16 @@ from tinykernel.data.formats.rows import read_rows
 from tinykernel.data.formats.series import read_ts
 from tinykernel.data.formats.wfdb import read_record
 from tinykernel.data.labels import NamePattern, is_background, read_label_file
-from tinykernel.data.paths import RECORDINGS, SOUNDS, data_folder, files_with, find_data
+from tinykernel.data.paths import (
+    ARCHIVE,
+    RECORDINGS,
+    SOUNDS,
+    data_folder,
+    files_with,
+    find_data,
+    name_below,
+    unpacked,
+)
 from tinykernel.data.reading import Columns, Reading, of_all
 from tinykernel.data.wav import read_sound
 
@@ -30,27 +39,34 @@ _READERS: dict[str, Callable[[Path, Reading], Columns]] = {
 }
 
 
-def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], Path]:
-    """Return the files of a recording or a folder, sorted, and the folder."""
+def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], list[str]]:
+    """Return the files of a recording, a folder or an archive, sorted, and their names."""
     folder = data_folder(path)
     if folder is None:
         file = find_data(path)
-        if file.suffix.lower() == ".zip":
-            raise FileError(f"{file}: is an archive; unpack it, and give the folder")
-        return [file], file.parent
+        return [file], [file.name]
     files = files_with(folder, RECORDINGS)
+    for archive in files_with(folder, (ARCHIVE,)):
+        files += _packed(archive)
     sounds = [file for file in files if file.suffix.lower() in SOUNDS]
     labels = {file.with_suffix(suffix) for file in sounds for suffix in (".csv", ".json")}
     files = [file for file in files if file not in labels]
     files = [file for file in files if file.suffix.lower() != ".json" or is_acquisition(file)]
     # The files of an app are one recording, and have the place of their folder.
-    files = sorted({_whole(file) for file in files})
-    archive = next(iter(files_with(folder, (".zip",))), None) if not files else None
-    if archive is not None:
-        raise FileError(f"{archive}: is an archive; unpack it into a folder of its name")
+    above = folder.parent if session_of(folder / "*") == folder else folder
+    by_name = {name_below(above, whole): whole for whole in map(_whole, files)}
     if not files:
-        raise FileError(f"{folder}: holds no recordings or pictures ({', '.join(RECORDINGS)})")
-    return files, folder.parent if files == [folder] else folder
+        raise FileError(f"{path}: holds no recordings or pictures ({', '.join(RECORDINGS)})")
+    names = sorted(by_name, key=lambda name: Path(name).parts)
+    return [by_name[name] for name in names], names
+
+
+def _packed(archive: Path) -> list[Path]:
+    """Return the recordings of an archive, none where they lie unpacked beside it."""
+    folder = unpacked(archive)
+    files = files_with(folder, RECORDINGS)
+    is_beside = all((archive.parent / file.relative_to(folder)).is_file() for file in files)
+    return [] if archive.with_suffix("").is_dir() or is_beside else files
 
 
 def _whole(file: Path) -> Path:
@@ -80,7 +96,7 @@ def read_recording(path: Path, reading: Reading, *, samples: bool = True) -> Col
     label, group = pattern.find(path, needed=reading.labels_needed) or (None, None)
     if label is None and table.is_sound and is_background(path.resolve().parent.name):
         label = path.resolve().parent.name  # a folder of background has other names
-    if has_label and table.spans is None:
+    if has_label and (table.spans is None or table.label is not None):
         _choose_labels(table, reading, label)
     if group is not None:
         table.group = of_all(group, table.n_rows)
@@ -95,7 +111,7 @@ def _choose_labels(table: Columns, reading: Reading, named: str | None) -> None:
     if table.label is not None:
         table.notes[f"column {table.label!r} is not used: --name says the labels"] = 0
     table.y = None if named is None else of_all(named, table.n_rows)
-    table.label = None
+    table.label = table.spans = None
 
 
 def _read(path: Path, reading: Reading, samples: bool) -> Columns:

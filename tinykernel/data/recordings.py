@@ -21,6 +21,7 @@ from tinykernel.data.clock import alike
 from tinykernel.data.cutting import Windows, cut, long_enough, short_in_words
 from tinykernel.data.labels import (
     NO_SPAN,
+    NamePattern,
     background_among,
     is_background,
 )
@@ -190,6 +191,8 @@ class RecordingSource:
             table = read_recording(file, self.reading)
             is_other = rate is not None and table.rate is not None and not alike(table.rate, rate)
             tables.append(table.at_rate(rate) if is_other and table.is_sound and rate else table)
+        if not _asks_for_groups(self.reading):
+            _forget_one_group(tables)
         return tables, names, source
 
     def windows(self, mixed: str | None = None) -> Windows:
@@ -290,6 +293,22 @@ class RecordingSource:
             n_channels = self.taker.input.channels + self.taker.n_numbers
             check_channels(source, tracks[0].channels, n_channels)
         return replace(uncut(tracks, source), notes=_remarks(tables))
+
+
+def _asks_for_groups(reading: Reading) -> bool:
+    pattern = reading.name and NamePattern(reading.name, reading.label, reading.groups)
+    return reading.groups is not None or bool(pattern and pattern.group)
+
+
+def _forget_one_group(tables: Sequence[Columns]) -> None:
+    """Where all recordings are of one group that was not asked for, each is one of its own."""
+    if len(tables) < 2 or any(table.group is None for table in tables):
+        return
+    groups = {str(group) for table in tables for group in np.unique(np.array(table.group))}
+    if len(groups) == 1:
+        for table in tables:
+            table.group = None
+        tables[0].notes[f"all are of one group, {groups.pop()}: recordings are held out"] = 0
 
 
 def _notes_on_words(cut: Windows) -> Iterator[str]:
@@ -407,9 +426,9 @@ def find_all(
         raise DataError("no recordings are given; give at least one")
     files, names = list[Path](), list[str]()
     for path in paths:
-        below, folder = find_recordings(path)
+        below, called = find_recordings(path)
         files += below
-        names += [file.relative_to(folder).as_posix() for file in below]
+        names += called
     if len(set(names)) < len(names):
         names = [str(file) for file in files]
     places = {(at.st_dev, at.st_ino) for at in map(os.stat, filter(os.path.exists, files))}
@@ -462,11 +481,21 @@ def _samples(name: str, length: str | int, track: Recording) -> int:
         count = int(match[1])
     elif track.rate is None:
         raise OptionError(
-            f"{track.table.file}: the sampling rate is not known; give --set rate=HZ, add the unit "
-            f"to the name of the column of times (time_ms), or give {name} in samples"
+            f"{track.table.file}: the sampling rate is not known; give --set rate=HZ"
+            f"{_if_milliseconds(track)}, add the unit to the name of the column of times "
+            f"(time_ms), or give {name} in samples"
         )
     else:
         count = round(float(match[1]) * (1 if match[2] == "s" else 1e-3) * track.rate)
     if count < 1:
         raise OptionError(f"{name} must be at least one sample; got {length!r}")
     return count
+
+
+def _if_milliseconds(track: Recording) -> str:
+    """Say the rate that times without a unit would have, if they were milliseconds."""
+    values = None if track.time is None else track.table.columns[track.time]
+    step = 0.0 if values is None else float(np.median(np.diff(values.astype(np.float64))))
+    return (
+        f" (--set rate={1000 / step:.6g} if {track.time!r} is in milliseconds)" if step > 0 else ""
+    )

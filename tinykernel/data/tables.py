@@ -156,7 +156,7 @@ class ColumnChooser:
             return self._named(self.selection.label, columns)
         inputs = {*(self.selection.inputs or ()), *self.channels}
         taken, lower = {*self.selection.drop, *inputs}, {name.lower() for name in columns}
-        is_axis = not inputs and lower.issuperset("xyz")
+        is_axis = not inputs and (lower.issuperset("xyz") or lower.issuperset(("x", "label")))
         places = [
             i
             for i, name in enumerate(columns)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import repeat
 from shlex import quote
 from typing import Any
 
@@ -24,6 +25,7 @@ from tinykernel.data.clock import (
 from tinykernel.data.delimited import text_labels
 from tinykernel.data.reading import NO_BREAKS, NO_LABEL, Columns, Reading, Recording, of_all_alike
 
+_CONSTANT = "never varies"
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -81,19 +83,28 @@ def _needless(tables: Sequence[Columns], reading: Reading) -> list[str]:
     for name in (*reading.drop, *reading.beside, *([reading.time] if reading.time else [])):
         held.pop(name, None)
     needless = dict[str, str]()
-    clock = reading.time
+    clock, is_training = reading.time, reading.labels_needed and not reading.classes
     for name, parts in held.items():
         if all(part.dtype.kind == "f" and np.isnan(part).all() for part in parts):
             needless[name] = "empty in every row"
+        elif is_training and all(map(_is_constant, parts, repeat(parts[0][0]))):
+            needless[name] = _CONSTANT
         elif not _may_be_time(name) or not all(map(_is_clock, parts)):
             continue
         elif clock is not None and not tables[0].is_sound:
             needless[name] = f"increases as the time, {clock}, does"
         else:
             clock = name
+    if not set(held) - {clock, *needless}:  # a sensor that says the same all the time
+        needless = {name: reason for name, reason in needless.items() if reason != _CONSTANT}
     for name, reason in needless.items():
         tables[0].notes[f"left out: {visible(name)} ({reason})"] = 0
     return list(needless)
+
+
+def _is_constant(values: NDArray[Any], value: object) -> bool:
+    is_number = values.dtype.kind in "biuf"
+    return is_number and bool((values[:99] == value).all() and (values == value).all())
 
 
 def _may_be_time(name: str) -> bool:

@@ -114,10 +114,11 @@ def split_line(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     return tuple(names), tuple(numbers)
 
 
-def _channel_name(name: str) -> str:
-    """Keep a channel apart from labels, groups and times: ``y`` becomes ``channel_y``."""
+def _channel_name(name: str, names: tuple[str, ...]) -> str:
+    """Keep a channel apart from labels, groups and times: ``class`` becomes ``channel_class``."""
+    is_axis = name.lower() == "y" and "x" in map(str.lower, names)
     taken = name.lower() in (*LABEL_NAMES, "group", "groups") or is_time_name(name)
-    return f"channel_{name}" if taken else name
+    return f"channel_{name}" if taken and not is_axis else name
 
 
 class Lines:
@@ -162,7 +163,7 @@ class Lines:
         ((names, size), alike), *_ = Counter((a, len(b)) for a, b in self._early).most_common(1)
         if alike < _LINES_TO_LEARN:
             return []
-        names = tuple(map(_channel_name, names))
+        names = tuple(_channel_name(name, names) for name in names)
         if len({name.lower() for name in names}) < size:
             names = tuple(f"c{number}" for number in range(size))
         self.layout = Channels(names)

@@ -1,7 +1,7 @@
 """Signals of one recording that have rates or times of their own, on one clock."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tinykernel.base.errors import DataError, ToolError
 from tinykernel.base.text import listed
 from tinykernel.data.labels import Span
+from tinykernel.data.reading import NO_BREAKS
 
 # A sensor that is slower than this share of the fastest one is left out.
 _SLOWEST = 0.2
@@ -24,6 +25,8 @@ class Sampled:
     columns: tuple[str, ...]
     rate: float
     times: NDArray[np.float64]  # seconds
+    # Samples before which there is a gap.
+    breaks: NDArray[np.intp] = field(default_factory=lambda: NO_BREAKS)
 
 
 def joined(
@@ -31,7 +34,8 @@ def joined(
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64], float, dict[str, int]]:
     """Return columns on the clock of the fastest signal, their times and rate, and notes.
 
-    Values between two samples are on a straight line. Only the time that all signals have is taken.
+    Values between two samples are on a straight line. Only the time that all signals have is taken,
+    and none within a gap of one.
     """
     fastest = max(signal.rate for signal in signals.values())
     slow = [name for name, signal in signals.items() if signal.rate < _SLOWEST * fastest]
@@ -44,6 +48,9 @@ def joined(
             f"{path}: {listed(list(fast))} have no time in common; remove the files of one"
         )
     times = begin + np.arange(int((end - begin) * rate + 1e-6) + 1) / rate
+    for signal in fast.values():
+        for at in signal.breaks.tolist():
+            times = times[(times <= signal.times[at - 1]) | (times >= signal.times[at])]
     columns = dict[str, NDArray[Any]]()
     for name, signal in fast.items():
         for column, values in zip(signal.columns, signal.X.T, strict=True):

@@ -1,6 +1,7 @@
 """Recordings as tables with a row for each sample, and as lines that are signals."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tinykernel.data.binary import ArrowTable, parquet_table
 from tinykernel.data.columns import is_time_name
 from tinykernel.data.delimited import TextTable, read_table
 from tinykernel.data.formats.series import read_tsv
+from tinykernel.data.labels import GROUPS, NAMES_SAY
 from tinykernel.data.reading import Columns, Reading, of_all
 from tinykernel.data.tables import ColumnChooser, Selection
 
@@ -28,26 +30,29 @@ def read_rows(path: Path, reading: Reading) -> Columns:
         path,
         Selection(label=reading.label, groups=reading.groups),
         reading.labels_needed,
-        other_way=", or where they are in the path, as in --name '{label}/*'",
+        other_way=f", or where they are in the path, as in {NAMES_SAY}",
         channels=[*(reading.inputs or ()), *reading.beside],
         is_said=reading.labels_said,
     )
     if path.suffix.lower() != ".parquet":
-        table = read_table(path, chooser.known)
+        table = read_table(path, chooser.known, numbers_doubles=True)
         usual = tuple(f"column{i}" for i in range(1, len(table.names) + 1))
         is_wide = len(usual) >= _WIDE and table.names == usual
         if is_wide and path.suffix.lower() == ".tsv" and reading.axes is None:
             return read_tsv(table, reading)
         if reading.axes is not None or is_wide:
             return _from_lines(table, reading.axes)
-        return from_table(table, chooser, reading.time)
-    return parquet_table(
-        path, lambda held: from_table(ArrowTable(path, held), chooser, reading.time)
-    )
+        return _from_table(table, chooser, reading)
+    return parquet_table(path, lambda held: _from_table(ArrowTable(path, held), chooser, reading))
 
 
-def from_table(table: TextTable | ArrowTable, chooser: ColumnChooser, time: str | None) -> Columns:
+def _from_table(table: TextTable | ArrowTable, chooser: ColumnChooser, reading: Reading) -> Columns:
     """Convert a table to columns of numbers, or of text with its first fault."""
+    time, taken = reading.time, (*chooser.channels, *reading.drop, reading.time, reading.label)
+    usual = [name for name in table.names if name.lower() in GROUPS and name not in taken]
+    if reading.groups is None and usual:
+        selection = replace(chooser.selection, groups=usual[0])
+        chooser = replace(chooser, selection=selection)
     label, group, _ = chooser.positions(table.names)
     data, faults = {}, {}
     for i, name in enumerate(table.names):
