@@ -55,6 +55,7 @@ def test_page(work, tmp_path):
     succeeded(*command)
     text = page.read_text()
     assert all(said in text for said in (accuracy, "30 rows", "STM32F401RE", "a linear model"))
+    assert "at 32 MHz" in text  # the clock of the board
     rows = arrays(data)
     np.savez(tmp_path / "old.npz", X=rows["X_train"], y=rows["y_train"])
     run("report", work / "gesture.tkm", *given[:-1], tmp_path / "old.npz", "--html", page)

@@ -147,6 +147,17 @@ def test_a_chip_that_is_too_small_for_a_stream_takes_windows(capsys) -> None:
     assert capsys.readouterr().out.count("more than 2.0 KB") == 1
 
 
+def test_a_chip_that_is_too_small_for_windows_takes_a_stream() -> None:
+    """A signal fits where its stream does: the page gave another figure than the verdict."""
+    found = report(local_model(random_signal_stage(1), 1), "cortex-m4", compiler="none")
+    stream = found.stream | {"ram": found.ram - 100}
+    small = replace(found, chip_ram=found.ram - 1, stream=stream)
+    assert small.fits
+    assert "as a stream" in small.verdict
+    assert not replace(small, chip_ram=found.ram - 101).fits
+    assert not replace(small, stream=None).fits
+
+
 def test_state_and_scratch_of_a_stream_are_those_of_the_header() -> None:
     """Who streams needs other memory than who calls with windows; the report says how much."""
     model = local_model(random_signal_stage(1), 1)

@@ -66,6 +66,11 @@ class Report:
         return self.static + self.scratch + self.stack
 
     @property
+    def least_ram(self) -> int:
+        """The RAM of whole windows, or of a stream where that is less."""
+        return self.ram if self.stream is None else min(self.ram, self.stream["ram"])
+
+    @property
     def over_budget(self) -> tuple[str, ...]:
         """Limits of the budget that are exceeded, and by how much."""
         asked, seconds = self.limits or Limits(flash=self.budget), self.seconds
@@ -86,8 +91,8 @@ class Report:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What does not fit, and by how much."""
-        chip = ("flash", self.flash, self.chip_flash), ("RAM", self.ram, self.chip_ram)
+        """What does not fit, and by how much; a signal may come sample by sample."""
+        chip = ("flash", self.flash, self.chip_flash), ("RAM", self.least_ram, self.chip_ram)
         return (*self.over_budget, *_excess(chip, "of the chip"))
 
     @property
@@ -136,7 +141,8 @@ class Report:
         if not self.fits:
             return f"It does not fit {where}: {'; '.join(self.problems)}."
         text = f"It fits {where}: {size(self.flash)} of {size(self.chip_flash)} flash, "
-        text += f"{size(self.ram)} of {size(self.chip_ram)} RAM"
+        ram = self.ram if self.ram <= self.chip_ram else self.least_ram
+        text += f"{size(ram)} of {size(self.chip_ram)} RAM" + " as a stream" * (ram < self.ram)
         if self.limits is not None and self.limits.beside_flash:
             text += f"; it is within {self.limits}"
         elif self.budget is not None:

@@ -22,7 +22,7 @@ from tinykernel.base.frames import in_numbers
 from tinykernel.base.progress import report as say
 from tinykernel.base.text import size, visible
 from tinykernel.compile.enums import consists_of
-from tinykernel.compile.targets import TARGETS, find_targets
+from tinykernel.compile.targets import TARGETS, find_target, find_targets
 from tinykernel.data.origin import Origin
 from tinykernel.data.splits import seen_before
 from tinykernel.face.pages.chip import ChipInPage, chip_in_page
@@ -475,7 +475,8 @@ def report_page(
     class_weight : {None, "balanced"}, optional
         Weights of the linear model.
     clock : str or float, optional
-        Clocks for the times, e.g. ``"48MHz"`` or ``"16MHz,48MHz"``.
+        Clocks for the times, e.g. ``"48MHz"`` or ``"16MHz,48MHz"``; by default first that of the
+        budget, or of the board.
     rows : str, optional
         Description of the rows of `data`.
     title : str, optional
@@ -509,12 +510,15 @@ def report_page(
             "data: a page evaluates classifiers only; leave it out, and use tinykernel.evaluate "
             "for a regressor"
         )
-    clocks = parse_clocks(clock)
     limits = None if budget is None else parse_limits(budget)
     default = about["target"] if about.get("target") in TARGETS else "cortex-m4"
     asked = [target] if isinstance(target, str) else list(target) or [default]
     names = find_targets(asked, [row.name for row in TARGETS.values() if row.family != "host"])
     memory, costs = _measurements(integer, names, limits, about, compiler)
+    boards = [find_target(name).board.clock for name in names]
+    own = [one.limits.clock for one in memory if one.limits and one.limits.clock] or boards
+    usual = [*filter(None, own), *parse_clocks(None)]
+    clocks = tuple(dict.fromkeys(usual)) if clock is None else parse_clocks(clock)
     judged = LabelEvaluation.of_record(about.get("evaluation"))
     if data is None:
         rows = "" if judged is None else "held out by the training, and judged then"
