@@ -11,15 +11,18 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tests.refusals import refused
 from tinykernel import (
     Classifier,
     Regressor,
     TernaryKernelClassifier,
     TernaryKernelRegressor,
     load,
+    quantize,
     save,
     train,
 )
+from tinykernel.base.errors import ShapeError
 from tinykernel.learn.options import RegressorOptions, TrainerOptions
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
@@ -135,6 +138,16 @@ def test_groups_follow_their_rows(rows, monkeypatch):
     }
     assert len(data.X) == 200
     assert given == got
+
+
+def test_inputs_of_unequal_shapes_are_one_line():
+    """NumPy raised its own error, whether to fit, to predict or to verify."""
+    X, y = load_iris(return_X_y=True)
+    model = TernaryKernelClassifier(effort="quick", n_components=64).fit(X, y)
+    ragged = [[1, 2, 3, 4], [1, 2, 3]]
+    for call in (model.predict, quantize(model).predict, lambda X: clone(model).fit(X, [0, 1])):
+        refused(ShapeError, call, ragged)
+    refused(ShapeError, quantize(model).scores, [np.ones((3, 2)), np.ones((2, 2))])
 
 
 def test_a_share_of_the_rows_chooses_the_epoch(rows):

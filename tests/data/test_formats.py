@@ -14,6 +14,8 @@ from tests.data.test_recordings import sound
 from tinykernel.base.errors import TinykernelError
 from tinykernel.data.recordings import windows
 
+pytestmark = pytest.mark.usefixtures("page")
+
 
 def refused(*args: object, **options: object) -> str:
     return refusals.refused(TinykernelError, windows, *args, **options)
@@ -52,6 +54,9 @@ def test_rhythms_of_physionet(tmp_path, require_tool):
     late = {"sample": np.array([10, 9999]), "symbol": ["N", "V"]}
     heart(tmp_path, wfdb, **late)
     assert "past the end" in refused(tmp_path, "1s")
+    header = tmp_path / "100.hea"
+    header.write_text(header.read_text().replace("100 2 250 ", "100 2 0 "))
+    assert "rate of 0" in refused(tmp_path, "1s")
     (tmp_path / "100.dat").unlink()
     assert "100.dat is missing" in refused(tmp_path, "1s")
 

@@ -145,6 +145,25 @@ def test_alarms_of_one_group_cost_more():
     assert least == [32, 55]  # heights less the margin of the background, and what sums keep
 
 
+@given(
+    st.lists(st.integers(0, 2), min_size=1, max_size=80),
+    st.integers(1, 200),
+    st.integers(1, 200),
+    st.integers(0, 9),
+)
+def test_a_lower_threshold_hides_only_what_follows_another_event(labels, low, more, pause):
+    """It tells each event of the higher one, but in the pause of another or as its second."""
+    scores = _stream(labels, []).scores
+    told = [
+        Events(np.array([0, least, least], np.uint32), 3, pause).follow(scores)
+        for least in (low, low + more)
+    ]
+    for at in np.flatnonzero((told[1] >= 0) & (told[0] < 0)).tolist():
+        before = np.flatnonzero(told[0][:at] >= 0)
+        assert before.size
+        assert at - before[-1] <= pause or told[0][before[-1]] == told[1][at]
+
+
 def test_a_lower_threshold_may_hit_less():
     """It tells the event before its span, and no second one until the sum fell to half of that."""
     labels = np.zeros(40, int)

@@ -153,8 +153,17 @@ def _with_gaps(X: Any) -> NDArray[np.floating] | None:
     return X if any(np.isnan(block).any() for _, block in row_blocks(X)) else None
 
 
+def check_equal_shapes(X: object) -> None:
+    """Refuse a list of inputs whose shapes differ."""
+    shapes = {np.shape(each) for each in X} if isinstance(X, list) else set()
+    if len(shapes) > 1:
+        said = ", ".join(map(str, sorted(shapes)[:3]))
+        raise ShapeError(f"X: its windows or rows have the shapes {said}; cut or pad them to one")
+
+
 def in_numbers(model: Any, X: Any) -> Any:
     """Return rows by the numbers of the training, which a fitted estimator remembers."""
+    check_equal_shapes(X)
     X = with_names(X)
     if hasattr(model, "steps") and _with_gaps(np.asarray(X) if is_frame(X) else X) is not None:
         raise DataError(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.errors import ShapeError
+from tinykernel.base.frames import check_equal_shapes
 from tinykernel.base.text import count
 from tinykernel.pieces.record import Record, limits, raw_values
 
@@ -104,6 +105,7 @@ class Grid(Record):
         X has the shape (n_rows, size), (n_rows, *shape), (n_rows, *axes), or (n_rows, rows,
         columns, channels). A ShapeError says that its axes fit in no order, or in both.
         """
+        check_equal_shapes(X)
         values = np.asarray(X)
         lengths = values.shape[1:]
         whole = (self.rows, self.columns, self.channels)

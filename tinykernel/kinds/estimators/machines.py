@@ -10,10 +10,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from tinykernel.base.errors import DataError, OptionError, ShapeError, warn
-from tinykernel.base.frames import coded_rows, in_numbers, plain_labels
+from tinykernel.base.errors import DataError, OptionError, warn
+from tinykernel.base.frames import check_equal_shapes, coded_rows, in_numbers, plain_labels
 from tinykernel.base.options import option
-from tinykernel.base.text import listed
 from tinykernel.compile.targets import find_target
 from tinykernel.kinds.kind import Problem, check_rows
 from tinykernel.kinds.selection import Selected, deliver, estimate_usage, kinds_for, select
@@ -340,12 +339,8 @@ def elsewhere(name: str) -> dict[str, str]:
 
 def flat(X: ArrayLike) -> tuple[Any, tuple[int, ...] | None]:
     """Return inputs as rows, and the shape of one input of a 3-D or 4-D array."""
-    shapes = {np.shape(each) for each in X if np.ndim(each) > 1} if isinstance(X, list) else set()
-    if len(shapes) > 1:
-        raise ShapeError(
-            f"X: its windows have the shapes {listed(sorted(shapes), 3)}; cut or pad them to one"
-        )
-    X = np.asarray(X) if shapes else X
+    check_equal_shapes(X)
+    X = np.asarray(X) if isinstance(X, list) and np.ndim(X) > 2 else X
     if getattr(X, "ndim", 2) not in (3, 4):
         return X, None
     inputs = np.asarray(X)
