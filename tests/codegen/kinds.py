@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
 
 from tests.firmware.local_models import ALL, CONVOLUTIONS, LINEAR, SIGNALS
 from tests.firmware.test_decisions import deciding
@@ -39,6 +40,12 @@ def forest() -> IntegerModel:
     X, y = load_digits(return_X_y=True)
     model = RandomForestClassifier(3, max_depth=4, random_state=0).fit(X, y)
     return convert(model, X.astype(np.uint8))
+
+
+def two_classes() -> IntegerModel:
+    """Return squares, the second sum of which is taken from the first."""
+    X, y = load_breast_cancer(return_X_y=True)
+    return convert(GaussianNB().fit(X[:, :5], y), X[:, :5])
 
 
 def curved(model: IntegerModel, curve: str, bits: int, shift: int = 8) -> IntegerModel:
@@ -95,6 +102,7 @@ EVERY: dict[str, Maker] = {
     **{f"values, {k}": lambda make=make: regressor(make()) for k, make in _ONE_OF_EACH.items()},
     "trees": lambda: tree_model(1),
     "trees of bytes, votes": forest,
+    "squares, two classes": two_classes,
     "powers of 2": lambda: curved(tree_model(5), "power", 9),
     "powers of 2, wide": lambda: curved(LINEAR["4 bits, few inputs"](), "power", 26, 31),
     "squares": lambda: curved(tree_model(5), "square", 7),

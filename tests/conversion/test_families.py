@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from sklearn import ensemble, linear_model, svm
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
     FixedThresholdClassifier,
@@ -19,6 +22,7 @@ from sklearn.model_selection import (
 )
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -147,6 +151,11 @@ ROUNDED: dict[str, tuple[Any, Any]] = {
     ),
     'XGBClassifier(booster="gblinear")': (
         of("xgboost", "XGBClassifier", booster="gblinear"),
+        CANCER,
+    ),
+    "GaussianNB": (GaussianNB(), load_iris(return_X_y=True)),
+    "QuadraticDiscriminantAnalysis": (
+        scaled(QuadraticDiscriminantAnalysis(reg_param=1e-3)),
         CANCER,
     ),
     "PCA": (scaled(PCA(5, whiten=True), linear_model.LogisticRegression()), WINE),

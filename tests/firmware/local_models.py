@@ -159,6 +159,10 @@ FILTERS: dict[str, Callable[[], IntegerModel]] = {
     name: lambda n=number: model_of(samples_of("filters", 1)[n], 2)
     for number, name in enumerate(("groups, sums and curves", "signal", "table"))
 }
+SQUARES: dict[str, Callable[[], IntegerModel]] = {
+    name: lambda n=number: model_of(samples_of("squares", 1)[n], 2)
+    for number, name in enumerate(("8 bits, triangles", "diagonals", "triangles"))
+}
 ALL = (
     {f"linear, {name}": make for name, make in LINEAR.items()}
     | {f"signal, {name}": make for name, make in SIGNALS.items()}
@@ -169,4 +173,5 @@ ALL = (
     | {f"dense, {name}": make for name, make in DENSE.items()}
     | {f"separable, {name}": make for name, make in SEPARABLE.items()}
     | {f"filters, {name}": make for name, make in FILTERS.items()}
+    | {f"squares, {name}": make for name, make in SQUARES.items()}
 )

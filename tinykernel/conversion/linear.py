@@ -99,7 +99,7 @@ def _fitted(
     finer: float,
 ) -> _Fit:
     """Round weights to -most..most; `finer`, at most 1, scales the levels of the inputs."""
-    scale, slope = _scale(columns, rows, np.abs(weights).max(axis=0), finer)
+    scale, slope = scale_of(columns, rows, np.abs(weights).max(axis=0), finer)
     per_level = np.divide(weights, slope, out=np.zeros_like(weights), where=slope > 0)
     unit = float(np.abs(per_level).max()) / most
     rounded = np.rint(per_level / unit).astype(np.int8)
@@ -117,8 +117,6 @@ def _has_log(model: Any) -> bool:
 
 def _weights(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the weights, shape (n_outputs, n_columns), and the offsets of the outputs."""
-    if type(model).__name__ == "GaussianNB":
-        return _gaussian(model)
     if hasattr(model, "estimators_"):
         return _of_members(model)
     kind, classes = type(model).__name__, getattr(model, "classes_", None)
@@ -177,21 +175,6 @@ def _of_members(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return mean[:, :-1], mean[:, -1]
 
 
-def _gaussian(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the linear discriminant of classes that share their variances."""
-    if not hasattr(model, "var_"):
-        raise ConvertError("convert: the GaussianNB is not fitted")
-    if not np.allclose(model.var_, model.var_[:1], rtol=1e-6):
-        raise ConvertError(
-            "convert: a GaussianNB is linear only if all classes have the same variances"
-        )
-    weights = model.theta_ / model.var_[:1]
-    bias = np.log(model.class_prior_) - 0.5 * (model.theta_ * weights).sum(axis=1)
-    if len(weights) == 2:
-        return weights[1:] - weights[:1], bias[1:] - bias[:1]
-    return weights, bias
-
-
 def of_inputs(
     weights: NDArray[np.float64], bias: NDArray[np.float64], columns: ModelColumns
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -205,7 +188,7 @@ def of_inputs(
     return by_input, bias + weights @ zero
 
 
-def _scale(
+def scale_of(
     columns: ModelColumns, rows: NDArray[np.float64], largest: NDArray[np.float64], finer: float
 ) -> tuple[Scale, NDArray[np.float64]]:
     """Return the scaler, and levels per raw unit, which are proportional to the weights."""

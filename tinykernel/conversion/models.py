@@ -39,7 +39,7 @@ _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
         "linear": (
             *("LogisticRegression", "LogisticRegressionCV", "SGDClassifier", "LinearSVC"),
             *("RidgeClassifier", "RidgeClassifierCV", "Perceptron", "LinearDiscriminantAnalysis"),
-            *("PassiveAggressiveClassifier", "GaussianNB", "LinearRegression", "Ridge", "RidgeCV"),
+            *("PassiveAggressiveClassifier", "LinearRegression", "Ridge", "RidgeCV"),
             *("Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "LinearSVR", "SGDRegressor"),
             *("BayesianRidge", "HuberRegressor", "PassiveAggressiveRegressor", "ARDRegression"),
             *("PoissonRegressor", "GammaRegressor", "TweedieRegressor", "QuantileRegressor"),
@@ -52,6 +52,7 @@ _FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
             *("GradientBoostingRegressor", "HistGradientBoostingClassifier"),
             *("HistGradientBoostingRegressor", "IsolationForest"),
         ),
+        "gaussian": ("GaussianNB", "QuadraticDiscriminantAnalysis"),
         "networks": ("MLPClassifier", "MLPRegressor"),
     },
     "catboost": {"catboost": ("CatBoostClassifier", "CatBoostRegressor", "CatBoostRanker")},

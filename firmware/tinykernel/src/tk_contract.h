@@ -98,6 +98,11 @@
  *   TK_CURVE_BITS          fractional bits of a total; TK_CURVE_SQUARE is 1 for squares
  *   TK_CURVE_DOWN          30 less the fractional bits of a score
  *   tk_powers[]            powers of 2, of i/64: 2^15 times each, less 2^15
+ * Squares, if there are any; then there are no components, linear part or trees
+ *   TK_SQUARES_ROWS, TK_SQUARES_WIDTH, TK_SQUARES_SHIFT, TK_SQUARES_BITS
+ *                          rows a class, most weights of a row, shift of squares, width of a weight
+ *   tk_squares_weights[], tk_squares_offsets[], tk_squares_drops[]
+ *                          of each row its weights, offset and shift, class by class
  * Prototypes of a model of one class, or of a decision part
  *   TK_ONE_CLASS           1: the score is the distance to the nearest prototype plus tk_biases[0];
  *                          there are neither components nor a linear part
