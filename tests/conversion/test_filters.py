@@ -14,6 +14,7 @@ from tests.torch_modules import conv, linear, module, normalized, pool, sequenti
 from tinykernel.base.errors import ConvertError, FormatError
 from tinykernel.conversion.models import change_of, convert
 from tinykernel.conversion.networks.torch import of_torch
+from tinykernel.pieces.filters.spec import Filters
 
 _RNG = np.random.default_rng(0)
 Y = _RNG.integers(0, 4, 500)
@@ -139,6 +140,10 @@ SAME_AGAIN = conv(drawn(4, 5, 2, 2), padding="same")
 CURVED = {
     "first of 5 x 5": (FIVE, 150),
     "same, tanh, averages": ([*FIVE, SAME, TANH, pool("AvgPool", 2)], 20),
+    "mean, top": (
+        [*FIVE, pool("AvgPool", 2), module("ReLU6", min_val=0.0, max_val=1.0)],
+        24,
+    ),
     "leaky": ([conv(drawn(6, 1, 5, 5), groups=1), LEAKY, pool("MaxPool", 2)], 24),
     "sigmoid, ELU": ([*FIVE, SAME, module("Sigmoid"), SAME_AGAIN, module("ELU", alpha=1.0)], 100),
     "hard swish": ([conv(drawn(6, 1, 4, 4)), module("Hardswish"), pool("MaxPool", 3)], 24),
@@ -204,6 +209,46 @@ def test_files_of_keras_have_channels_last(tmp_path, require_tool):
     expected = ReferenceEvaluator(str(file)).run(None, {"x": rows})[0]
     assert np.abs(model.predict(rows) - expected).mean() < 0.02 * expected.std()
     assert tinykernel.verify(model, rows[:9]).differences == 0
+
+
+def test_residual_networks_add_their_branches(tmp_path, require_tool):
+    """Of a block that adds its input, and of one with a convolution in both branches; C agrees."""
+    onnx = require_tool("onnx")
+    from onnx.reference import ReferenceEvaluator
+
+    node = onnx.helper.make_node
+    arrays = {"a": drawn(8, 3, 5), "b": drawn(8, 8, 3), "c": drawn(8, 8, 3), "d": drawn(12, 8, 3)}
+    arrays |= {"e": drawn(12, 12, 3), "f": drawn(12, 8, 1), "w": drawn(12, 4), "g": np.ones(8) / 5}
+    nodes = [
+        node("Conv", ["x", "a"], ["1"], pads=[2, 2]),
+        node("Relu", ["1"], ["2"]),
+        node("Conv", ["2", "b", "g"], ["3"], pads=[1, 1]),
+        node("Relu", ["3"], ["4"]),
+        node("Conv", ["4", "c"], ["5"], pads=[1, 1]),
+        node("Add", ["5", "2"], ["6"]),
+        node("Relu", ["6"], ["7"]),
+        node("Conv", ["7", "d"], ["8"], pads=[1, 1], strides=[2]),
+        node("Conv", ["7", "f"], ["9"], strides=[2]),
+        node("Relu", ["8"], ["10"]),
+        node("Conv", ["10", "e"], ["11"], pads=[1, 1]),
+        node("Add", ["11", "9"], ["12"]),
+        node("Relu", ["12"], ["13"]),
+        node("GlobalAveragePool", ["13"], ["14"]),
+        node("Flatten", ["14"], ["15"]),
+        node("Gemm", ["15", "w"], ["y"]),
+    ]
+    file = tmp_path / "net.onnx"
+    save_network(onnx, file, nodes, arrays, (3, 96))
+    model = convert(file, X[:200], task="values", max_change=1.0)
+    stage = model.find(Filters)
+    assert [form.adds for form in stage.layers] == [0, 0, 2, 0, 0, 6]
+    expected = ReferenceEvaluator(str(file)).run(None, {"x": X})[0]
+    assert np.abs(model.predict(X) - expected).mean() < 0.03 * expected.std()
+    assert tinykernel.verify(model, X[:9]).differences == 0
+    for kind, names, match in (("Mul", ["11", "9"], "joins"), ("Add", ["11", "7"], "shape")):
+        others = [*nodes[:11], node(kind, names, ["12"]), *nodes[12:]]
+        save_network(onnx, file, others, arrays, (3, 96))
+        refused(ConvertError, convert, file, X, task="values", match=match)
 
 
 def test_recurrent_networks_are_refused_with_what_to_train():

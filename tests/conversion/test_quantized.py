@@ -6,14 +6,14 @@ from functools import cache
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from sklearn.linear_model import RidgeClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neural_network import MLPClassifier
 
 import tinykernel
 from tests.onnx_files import save_network
 from tests.optional import import_tool
 from tests.refusals import refused
-from tinykernel.base.errors import TinykernelError
+from tinykernel.base.errors import ConvertError, TinykernelError
 from tinykernel.conversion.models import changes_by_layer, convert
 from tinykernel.pieces.filters.spec import Filters
 
@@ -81,8 +81,14 @@ class _Rows:
         return None if row is None else {"x": row[None]}
 
 
-def quantized(network, form, folder, kind="QInt8"):
+def quantized(network, form, folder, kind="QInt8", **options):
     """Return a quantized file, and what onnxruntime answers by it."""
+    file, values = quantized_values(network, form, folder, kind, **options)
+    return file, values.argmax(axis=1)
+
+
+def quantized_values(network, form, folder, kind="QInt8", **options):
+    """Return a quantized file, and the values that onnxruntime computes by it."""
     nodes, arrays, rows = network()
     save_network(onnx, folder / "float.onnx", nodes, arrays, rows.shape[1:])
     logging.disable(logging.WARNING)
@@ -92,12 +98,12 @@ def quantized(network, form, folder, kind="QInt8"):
         _Rows(rows[:60]),
         quant_format=getattr(quantization.QuantFormat, form),
         activation_type=getattr(quantization.QuantType, kind),
-        weight_type=quantization.QuantType.QInt8,
-        reduce_range=True,  # without it sums of older processors saturate
+        # Without a reduced range sums of older processors saturate.
+        **{"weight_type": quantization.QuantType.QInt8, "reduce_range": True, **options},
     )
     logging.disable(logging.NOTSET)
     session = runtime.InferenceSession(folder / "net.onnx")
-    return folder / "net.onnx", session.run(None, {"x": rows})[0].argmax(axis=1)
+    return folder / "net.onnx", session.run(None, {"x": rows})[0]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -139,6 +145,80 @@ def test_one_layer_is_a_linear_model(tmp_path):
     file, expected = quantized(one, "QDQ", tmp_path)
     found = convert(file, X, task="classes", max_change=0.05).predict(X)
     assert np.mean(found != expected) <= 0.05
+
+
+def drawn(nodes, **shapes):
+    """Return nodes with random weights of these shapes, and rows of values around 0."""
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.normal(size=shape) / np.sqrt(shape[0]) for name, shape in shapes.items()}
+    return nodes, arrays, rng.normal(size=(400, shapes["a"][0])).astype(np.float32)
+
+
+def gemm(number, before, weights, bias="", **options):
+    """Return a dense layer."""
+    names = [before, weights, *([bias] if bias else [])]
+    return NODE("Gemm", names, [number], name=f"gemm{number}", **options)
+
+
+def normalized():
+    """A normalization behind a ReLU that the quantizer takes for the clipping of its levels."""
+    norm = NODE("BatchNormalization", [*"2stuv"], ["3"])
+    nodes = [gemm("1", "x", "a", "d"), NODE("Relu", ["1"], ["2"]), norm, gemm("y", "3", "b", "e")]
+    nodes, arrays, rows = drawn(nodes, a=(12, 9), d=(9,), b=(9, 3), e=(3,), s=(9,), t=(9,), u=(9,))
+    return nodes, arrays | {"v": np.full(9, 0.1)}, rows
+
+
+def scaled():
+    """A Gemm whose bias QGemm multiplies by alpha."""
+    nodes = [gemm("1", "x", "a", "d"), NODE("Relu", ["1"], ["2"])]
+    return drawn([*nodes, gemm("y", "2", "b", "e", alpha=0.5)], a=(12, 9), d=(9,), b=(9, 3), e=(3,))
+
+
+def functions():
+    """Tables of levels, also where the quantizer leaves the values before them in floats."""
+    nodes = [gemm("1", "x", "a", "d"), NODE("LeakyRelu", ["1"], ["2"], alpha=0.2)]
+    nodes += [gemm("3", "2", "b"), NODE("Sigmoid", ["3"], ["4"]), gemm("5", "4", "c")]
+    nodes += [NODE("Tanh", ["5"], ["6"]), gemm("y", "6", "e")]
+    return drawn(nodes, a=(12, 16), d=(16,), b=(16, 16), c=(16, 16), e=(16, 3))
+
+
+def residual():
+    """Two branches, of which one has a unit that never learned."""
+    nodes = [gemm("1", "x", "a", "d"), NODE("Relu", ["1"], ["2"]), gemm("3", "2", "b", "e")]
+    nodes += [NODE("Relu", ["3"], ["4"]), gemm("5", "4", "c"), NODE("Add", ["2", "5"], ["6"])]
+    nodes += [NODE("Relu", ["6"], ["7"]), gemm("y", "7", "f")]
+    shapes = {"a": (12, 9), "d": (9,), "b": (9, 9), "c": (9, 9), "e": (9,), "f": (9, 3)}
+    nodes, arrays, rows = drawn(nodes, **shapes)
+    arrays["b"][:, 0] = 0
+    return nodes, arrays, rows
+
+
+@pytest.mark.parametrize("form", ["QDQ", "QOperator"])
+@pytest.mark.parametrize("network", [normalized, scaled, functions, residual])
+def test_what_levels_do_between_layers_is_read(network, form, tmp_path):
+    """They were ReLUs, and a bias was halved, unnoticed; functions and branches are layers."""
+    by_channel = {"per_channel": form == "QDQ"}
+    file, expected = quantized_values(network, form, tmp_path, "QUInt8", **by_channel)
+    rows = network()[2]
+    model = convert(file, rows, task="values", max_change=1.0)
+    assert "filters" in [stage.KIND for stage in model.stages]
+    assert np.abs(model.predict(rows) - expected).mean() < 0.05 * expected.std()
+    assert tinykernel.verify(model, rows[:9]).differences == 0
+
+
+def test_last_weights_of_nine_bits_are_refused(tmp_path):
+    """Those above 127 became negative."""
+    kind = quantization.QuantType.QUInt8
+    options = {"weight_type": kind, "reduce_range": False}
+
+    def shifted():
+        nodes, arrays, rows = scaled()
+        return nodes, arrays | {"b": arrays["b"] + 2}, rows
+
+    file, _ = quantized_values(shifted, "QDQ", tmp_path, "QUInt8", **options)
+    refused(
+        ConvertError, convert, file, shifted()[2], task="values", max_change=1.0, match="8 bits"
+    )
 
 
 def _broken(model, how):
@@ -289,8 +369,56 @@ def lite_images(schema):
     return lite, rows
 
 
+def lite_residual(schema):
+    """Return convolutions of a signal whose values are added behind a tanh."""
+    rng, rows = np.random.default_rng(0), X.reshape(-1, 8, 8) / 16
+    lite = _Lite(schema, rows)
+    image = lite.tensor((4,), "INT32", data=np.array([1, 1, 8, 8], np.int32))
+    lite.go_on("RESHAPE", schema.ReshapeOptionsT(), rows[:, None], (image,), lite.levels)
+    x, earlier = rows, -1
+    for number in range(2):
+        kernel, bias = rng.normal(size=(8, 1, 3, 8)) / 3, rng.normal(size=8) / 4
+        views = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (1, 1), (0, 0))), 3, 1)
+        x = np.einsum("nxdj,ojd->nxo", views, kernel[:, 0]) + bias
+        options = schema.Conv2DOptionsT()
+        options.strideH = options.strideW = 1
+        options.dilationHFactor = options.dilationWFactor = 1
+        options.padding = 0
+        lite.sums("CONV_2D", options, kernel, bias, x[:, None])
+        if number == 0:
+            x = np.tanh(x)
+            lite.go_on("TANH", None, x[:, None], levels=(1 / 128, 0))
+            earlier, values = lite.last, x
+    x = x + values
+    lite.go_on("ADD", schema.AddOptionsT(), x[:, None], (earlier,))
+    axes = lite.tensor((2,), "INT32", data=np.array([1, 2], np.int32))
+    x = x.mean(axis=1)
+    lite.go_on("MEAN", schema.ReducerOptionsT(), x, (axes,))
+    last = LogisticRegression(C=100, max_iter=2000).fit(x, Y)
+    made = x @ last.coef_.T + last.intercept_
+    options = schema.FullyConnectedOptionsT()
+    lite.sums("FULLY_CONNECTED", options, last.coef_, last.intercept_, made)
+    return lite, rows.astype(np.float32)
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 1, 8), (1, 4, 16)])
+def test_values_of_tensorflow_lite_that_lie_otherwise_are_refused(shape, tmp_path):
+    """A signal along the rows of an image was read as one along its columns."""
+    import_tool("tflite")
+    schema, rows = import_tool("ai_edge_litert.schema_py_generated"), X.reshape(-1, 8, 8)
+    lite = _Lite(schema, rows)
+    image = lite.tensor((len(shape),), "INT32", data=np.array(shape, np.int32))
+    lite.go_on("RESHAPE", schema.ReshapeOptionsT(), rows.reshape(-1, *shape[1:]), (image,))
+    lite.sums("FULLY_CONNECTED", schema.FullyConnectedOptionsT(), np.eye(64)[:3], np.zeros(3), X)
+    lite.save(tmp_path / "net.tflite", floats=False)
+    refused(ConvertError, convert, tmp_path / "net.tflite", rows, task="values", match="order")
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("network", "floats"), [(lite_perceptron, False), (lite_images, True)])
+@pytest.mark.parametrize(
+    ("network", "floats"),
+    [(lite_perceptron, False), (lite_images, True), (lite_residual, True)],
+)
 def test_files_of_tensorflow_lite_are_converted(network, floats, tmp_path):
     """Labels of LiteRT within 0.5 points, rows with channels last; C agrees."""
     import_tool("tflite")

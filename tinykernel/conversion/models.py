@@ -319,7 +319,7 @@ def changes_by_layer(model: Any, converted: IntegerModel, X: ArrayLike) -> list[
     """Compare the levels of each layer of a quantized network with those of the model on rows."""
     network = _opened(model, "values" if converted.is_regressor else "classes", X)
     stage = converted.find(Filters)
-    if stage is None or getattr(network, "quantum", None) is None:
+    if stage is None or not getattr(network, "has_levels", False):
         raise ConvertError("convert: only quantized files of networks have levels to compare")
     rows, changes = network.rows_of(X), list[LayerChange]()
     grid = converted.input
@@ -327,6 +327,8 @@ def changes_by_layer(model: Any, converted: IntegerModel, X: ArrayLike) -> list[
     maps = [first.reshape(len(rows), *stage.shapes[0])]
     for number, (place, levels) in enumerate(network.levels_of(rows)):
         maps.append(stage.layer(number, maps))
+        if levels is None:
+            continue
         gap, ends = np.abs(maps[-1] - levels), np.isin(maps[-1], (0, 255))
         changes.append(LayerChange(place, int(gap.max()), float(gap.mean()), float(ends.mean())))
     return changes

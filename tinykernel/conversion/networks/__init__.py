@@ -24,7 +24,7 @@ def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
     if classes is not None and model.n_outputs_ != (len(classes) if len(classes) > 2 else 1):
         raise ConvertError("convert: a classifier of several labels a row is not supported")
     # One layer is a linear model, which rounds its inputs more finely than the file.
-    if getattr(model, "quantum", None) is not None and len(layers) > 1:
+    if getattr(model, "has_levels", False) and len(layers) > 1:
         columns.finite_rows("network")
         converted = quantized_network(layers, shape, columns, classes, model.quantum)
     elif any(step.bends or step.pools or step.curve for step in layers):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError, DataError
-from tinykernel.conversion.networks.filters import levels_of_file, quantized
+from tinykernel.conversion.networks.filters import levels_of_file, quantized, whole_weights
 from tinykernel.conversion.networks.maps import maps_of
 from tinykernel.conversion.networks.windows import (
     Affine,
@@ -160,23 +160,32 @@ def integer_network(
 
 
 def quantized_network(
-    steps: list[Step], shape: Shape, columns: Any, classes: Any, quantum: Quantum
+    steps: list[Step], shape: Shape, columns: Any, classes: Any, quantum: Quantum | None
 ) -> IntegerModel:
     """Return the model of a quantized file: its levels, and its weights as they are."""
     # Floats, as the file takes them: whole numbers fall on no levels of its scale.
     grid = Grid.table("float32", columns.n_inputs)
     if shape[1] > 1:
         grid = Grid.raw("float32", *shape)
+    rows = columns.rows.astype(grid.dtype)
+    places = np.linspace(0, len(rows) - 1, min(len(rows), _at_most(steps, shape)))
+    rows = rows[places.astype(int)]
+    quantum = quantum or Quantum.between(float(rows.min()), float(rows.max()))
     *before, last = with_means(steps)
+    tail = [replace(last, quantum=None)]
+    is_sum = bool(before) and before[-1].given is None and before[-1].joins(last.window)
+    if is_sum and not before[-1].branches:
+        tail.insert(0, before.pop())
     first, low, worth = levels_of_file(quantum, grid)
-    levels = np.asarray(first.run(columns.rows.astype(grid.dtype), grid), dtype=np.uint8)
-    signal, stages = Signal.of_file(levels, low, worth), list[Stage]([first])
+    signal = Signal.of_file(np.asarray(first.run(rows, grid), dtype=np.uint8), low, worth)
+    stages: list[Stage] = [first]
     if before:
-        stage, signal = quantized(before, shape, levels, low, worth, quantum.zero)
-        stages = [*stages, stage]
-        worth = float(signal.step[0])
-    (layer,) = lowered([replace(last, quantum=None)], shapes_of(before, shape)[-1])
-    unit = None if last.scales is None else worth * last.scales
+        stage, signal = quantized(before, shape, signal, quantum.zero)
+        stages.append(stage)
+    (layer,) = lowered(tail, shapes_of(before, shape)[-1])
+    unit = None
+    if len(tail) == 1 and last.scales is not None:
+        unit = float(signal.step[0]) * whole_weights(last)[1]
     return _read_out(layer, signal, [*stages, _IDENTITY], classes, 8, grid, unit)
 
 

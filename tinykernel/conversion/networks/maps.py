@@ -38,7 +38,8 @@ def maps_of(steps: list[Step], shape: Shape, rows: NDArray[np.generic], bits: in
     Of *separable* and *convolutions* that which does more of them, and *convolutions* if both do as
     much; *filters* if something is left that needs it.
     """
-    maps = _of_images(steps, shape, rows, bits) if min(shape[:2]) > 1 else None
+    is_chain = min(shape[:2]) > 1 and not any(step.branches for step in steps)
+    maps = _of_images(steps, shape, rows, bits) if is_chain else None
     rest, end = (maps.rest, maps.gives) if maps else (steps, shape)
     is_column = shape[0] > shape[1] == 1  # whose values are a table with levels of their own
     if is_column or not any(map(needs_filters, rest[:-1], shapes_of(rest, end))):
@@ -123,9 +124,7 @@ def _averaged(block: Block, step: Step) -> bool:
     """Whether a step is means of patches, which the layer before it then makes."""
     kind, last = block[-1]
     size = step.patch
-    if size is None or max(size) > MOST_AVERAGED or last.pools or kind != MIXED:
-        return False
-    if step.bends and not last.bends:
+    if size is None or max(size) > MOST_AVERAGED or kind != MIXED or not last.can_average(step):
         return False
     block[-1] = kind, replace(last, pool=size, averages=True)
     return True
@@ -180,7 +179,7 @@ def chains(
     signal = signal.images(shape)
     layers: list[tuple[Any, ...]] = []
     for step in steps:
-        sums, x, n = step.window.of(signal.x), step.of(signal.x), len(step.window.bias)
+        sums, x, n = step.window.of(signal.x), step.of([signal.x]), len(step.window.bias)
         top = np.maximum(sums.max(axis=(0, 1, 2)), 1e-30)
         depthwise = (
             step.window.kernel[..., 0] if step.window.depthwise is None else step.window.depthwise

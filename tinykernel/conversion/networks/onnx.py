@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError, DataError, FormatError
 from tinykernel.conversion.checks import first_line, intact
-from tinykernel.conversion.networks.sequence import RECURRENT, FloatNetwork, numbers_of
+from tinykernel.conversion.networks.sequence import RECURRENT, FloatNetwork, Mark, numbers_of
 from tinykernel.conversion.onnxlinear import KINDS as LINEAR
 from tinykernel.conversion.onnxlinear import LinearFile
 from tinykernel.conversion.onnxtrees import KINDS, TreeFile
 
 #: What files of skl2onnx have behind the end, for labels; behind a sigmoid, 1 - p as well.
 _LABELLING = {"ArgMax", "ZipMap", "ArrayFeatureExtractor", "Reshape", "Identity", "Cast"}
+_LEVELS = ("QuantizeLinear", "DequantizeLinear")
 _SHAPES = ("Shape", "Gather", "Unsqueeze", "Concat", "Slice")
 _MAPS = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean")
 _FLOATS = ("FLOAT", "DOUBLE", "FLOAT16")
@@ -31,14 +32,21 @@ _ON_LEVELS = {
     "QGemm": ("Gemm", 3),
     "QLinearGlobalAveragePool": ("GlobalAveragePool", 0),
     "QLinearAveragePool": ("AveragePool", 0),
+    "QLinearAdd": ("Add", 3),
+    "QLinearMul": ("Mul", 3),
+    "QLinearSigmoid": ("Sigmoid", 0),
+    "QLinearLeakyRelu": ("LeakyRelu", 0),
+    "QLinearSoftmax": ("Softmax", 0),
 }
+#: Those that take channels last, where these are turned.
+_TURNED = ("Flatten", "Reshape", "Gemm", "MatMul", "QGemm", "QLinearMatMul", *_LEVELS)
 #: Operators that do the same on levels; and an attribute of others.
 _OF_LEVELS = ("MaxPool", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Identity")
 _LAST = ("channels_last", 0)
 #: Attributes that change no answer here.
 _IDLE = (
     *("name", "seed", "saturate", "round_mode", "momentum", "storage_order", "ratio", "is_test"),
-    *("classlabels_strings", "classlabels_int64s", "count_include_pad", "keepdims"),
+    *("opset", "classlabels_strings", "classlabels_int64s", "count_include_pad", "keepdims"),
 )
 #: By operator, attributes that are read; None reads all.
 _READ: dict[str, tuple[str, ...]] = {
@@ -100,12 +108,28 @@ class _Reading:
     numbers: dict[str, NDArray[Any]] = field(default_factory=dict)
     scales: dict[str, NDArray[Any]] = field(default_factory=dict)  # of numbers that are quantized
     shapes: set[str] = field(default_factory=set)  # values that are computed of shapes
-    earlier: set[str] = field(default_factory=set)  # all other values
+    marks: dict[str, Mark] = field(default_factory=dict)  # of all other values
+    levels: set[str] = field(default_factory=set)  # those that are levels
     last: str = ""  # the value before the end
     end: str = ""  # the value of the end
     n_nodes: int = 0  # that it takes
-    has_levels: bool = False  # whether this value is levels
     is_last: bool = False  # whether rows have channels last, until a Transpose at the front
+
+    def take(self, network: FloatNetwork, name: str) -> None:
+        """Note the name of the values of the network so far."""
+        readers = [node for node in self.model.graph.node if name in node.input]
+        n_readers = sum(node.op_type != "Shape" for node in readers)
+        self.last, self.marks[name] = name, network.mark(is_shared=n_readers > 1)
+
+    def is_end(self, name: str) -> bool:
+        """Whether nothing but labels, shares and levels is made of a value."""
+        names, kinds = {name}, {*_LABELLING, *_LEVELS, "Sub", "Concat"}
+        for node in self.model.graph.node:
+            if names & set(node.input):
+                if node.op_type not in kinds:
+                    return False
+                names |= set(node.output)
+        return True
 
     @property
     def version(self) -> int:
@@ -193,7 +217,7 @@ def _read(reading: _Reading, network: FloatNetwork) -> None:
 def _read_nodes(reading: _Reading, network: FloatNetwork) -> None:
     """Add nodes, and check the outputs."""
     graph = reading.model.graph
-    reading.last, reading.earlier = reading.entry, {reading.entry}
+    reading.take(network, reading.entry)
     with intact("convert: a weight of the file", Exception):
         to_array = import_module("onnx.numpy_helper").to_array
         reading.numbers = {item.name: to_array(item) for item in graph.initializer}
@@ -203,7 +227,7 @@ def _read_nodes(reading: _Reading, network: FloatNetwork) -> None:
             _read_node(reading, network, node, place)
             if not network.end:
                 reading.n_nodes = number + 1
-    more = {item.name for item in graph.output} & reading.earlier - {reading.last}
+    more = {item.name for item in graph.output} & reading.marks.keys() - {reading.last}
     if not network.end and reading.last not in {item.name for item in graph.output}:
         raise ConvertError(
             f"convert: {place} gives {reading.last!r}, which is no output of the network"
@@ -235,7 +259,7 @@ def _read_node(reading: _Reading, network: FloatNetwork, node: Any, place: str) 
         reading.shapes.add(node.output[0])
         return
     is_share = network.end == "Sigmoid" and kind in ("Sub", "Concat")
-    if network.end and (kind in _LABELLING or is_share):
+    if network.end and (kind in (*_LABELLING, *_LEVELS) or is_share):
         if kind == "ArgMax":
             _check_axis(network, options.get("axis", 0), place)
             _check_options(kind, options, place)
@@ -243,39 +267,54 @@ def _read_node(reading: _Reading, network: FloatNetwork, node: Any, place: str) 
             labels = numbers[node.input[0]].ravel().tolist()
             network.labels = np.array([v.decode() if isinstance(v, bytes) else v for v in labels])
         return
-    if network.end == "Sigmoid" and reading.end in node.input:  # it is not at the end
-        reading.last = reading.end
-        reading.earlier.add(reading.last)
-    _check_branch(reading, node, place)
+    _read_values(reading, network, node, options, place)
+
+
+def _read_values(
+    reading: _Reading, network: FloatNetwork, node: Any, options: dict[str, Any], place: str
+) -> None:
+    """Add a node that makes values or levels of other ones."""
+    numbers, kind = reading.numbers, node.op_type
+    others = _go_to(reading, network, node, place)
+    _check_order(reading, network, [kind, *others], place)
     names = [name for name in node.input if name in numbers]
     constants = [numbers[name] for name in names]
-    if kind in _ON_LEVELS or kind in ("QuantizeLinear", "DequantizeLinear"):
+    if kind in _ON_LEVELS or kind in _LEVELS:
         _read_levels(reading, network, node, options, place)
-        return
-    _check_order(reading, network, kind, place)
-    _check_options(kind, options, place)
-    if kind in (*_MAPS, *_SUMS) and (constants or kind in _MAPS):
-        arrays = [numbers_of(array, place) for array in constants]
-        add = _add_map if kind in _MAPS else _add_sums
-        scales = next((reading.scales[name] for name in names if name in reading.scales), None)
-        add(network, _Node(place, kind, arrays, options, node.input[0] == reading.last, scales))
-    elif node.input[0] != reading.last:
-        raise ConvertError(f"convert: {place} is not supported")
     else:
-        named = dict(zip(("", "min", "max"), node.input, strict=False))
-        _add_other(reading, network, _Node(place, kind, constants, options, True), named)
+        _check_options(kind, options, place)
+        is_first = node.input[0] == reading.last
+        if others:
+            network.add_values(place, reading.marks[others[0]])
+        elif kind in (*_MAPS, *_SUMS) and (constants or kind in _MAPS):
+            arrays = [numbers_of(array, place) for array in constants]
+            add = _add_map if kind in _MAPS else _add_sums
+            scales = next((reading.scales[name] for name in names if name in reading.scales), None)
+            add(network, _Node(place, kind, arrays, options, is_first, scales))
+        elif not is_first:
+            raise ConvertError(f"convert: {place} is not supported")
+        else:
+            named = dict(zip(("", "min", "max"), node.input, strict=False))
+            _add_other(reading, network, _Node(place, kind, constants, options, True), named)
+        if reading.last in reading.levels:
+            reading.levels.add(node.output[0])
+    if network.end == "Sigmoid" and not reading.is_end(node.output[0]):
+        network.end_as_curve()
     if network.end:
         reading.end = node.output[0]
-        return
-    reading.last = node.output[0]
-    reading.earlier.add(reading.last)
+    else:
+        reading.take(network, node.output[0])
 
 
-def _check_order(reading: _Reading, network: FloatNetwork, kind: str, place: str) -> None:
-    """Refuse a node that takes levels for values, or channels last for channels first."""
-    if reading.has_levels and kind not in _OF_LEVELS:
-        raise ConvertError(f"convert: {place} reads levels, without DequantizeLinear before it")
-    if network.is_turned and kind not in ("Flatten", "Reshape", "Gemm", "MatMul"):
+def _check_order(reading: _Reading, network: FloatNetwork, read: list[str], place: str) -> None:
+    """Refuse an operator that takes levels for values, or channels last for channels first."""
+    kind, *others = read
+    takes_levels = kind in _ON_LEVELS or kind == "DequantizeLinear"
+    has_levels = [name in reading.levels for name in (reading.last, *others)]
+    if kind not in _OF_LEVELS and set(has_levels) != {takes_levels}:
+        how = "floats, without Quantize" if takes_levels else "levels, without Dequantize"
+        raise ConvertError(f"convert: {place} reads {how}Linear before it")
+    if network.is_turned and kind not in _TURNED:
         raise ConvertError(f"convert: {place} reads channels last; only Flatten can")
 
 
@@ -296,8 +335,8 @@ def _dequantized(
 ) -> NDArray[np.float64]:
     """Return quantized numbers as floats, and note their scales."""
     of, scale, zero = (reading.numbers.get(name) for name in (*names, "")[:3])
-    if of is None or scale is None:
-        raise ConvertError(f"convert: {place} has no numbers or no scale")
+    if of is None or scale is None or scale.ndim > 1 or not scale.size:
+        raise ConvertError(f"convert: {place} has no numbers, or not one scale by channel")
     scale = numbers_of(scale, place)
     if scale.min() <= 0:
         raise DataError(f"convert: {place} has a scale of {scale.min():g}; quantize again")
@@ -315,33 +354,51 @@ def _read_levels(
     reading: _Reading, network: FloatNetwork, node: Any, options: dict[str, Any], place: str
 ) -> None:
     """Add a node that makes levels of values, values of levels, or computes on levels."""
-    op, numbers = node.op_type, reading.numbers
-    if op == "QuantizeLinear":
-        network.quantize(place, *_levels(reading, node.input[1:], place))
-    else:
-        network.check_levels(place, *_levels(reading, node.input[1:3], place))
+    op, numbers, inputs = node.op_type, reading.numbers, list(node.input)
     kind, at = _ON_LEVELS.get(op, ("", 0))
+    if kind in ("Add", "Mul") and inputs[0] in numbers:  # constants behind the values
+        inputs[:6] = [*inputs[3:6], *inputs[:3]]
+    if op == "QuantizeLinear":
+        network.quantize(place, *_levels(reading, inputs[1:], place))
+    else:
+        network.check_levels(place, *_levels(reading, inputs[1:3], place))
+    made = inputs[3:5]
     if kind:
         options = {name: value for name, value in options.items() if (name, value) != _LAST}
         _check_options(kind, options, place)
-        is_gemm, constants, scales, made = kind == "Gemm", [], None, node.input[3:5]
-        if at:
-            axis = int(kind != "Conv" and not options.get("transB", 0))
-            constants.append(_dequantized(reading, node.input[3:6], axis, place, place))
-            scales = reading.scales[place]
-            made, biases = node.input[6:8], node.input[8:9]
-            if is_gemm:
-                made, biases = node.input[7:9], node.input[6:7]
-            if any(biases):
-                worth = float(np.ravel(numbers[node.input[1]])[0]) * scales
-                constants.append(numbers[biases[0]].astype(np.float64) * worth)
+        made = {"Gemm": inputs[7:9]}.get(kind, inputs[at + 3 : at + 5])
+    if kind == "Add" and inputs[3] in reading.marks:
+        _check_levels_of(reading, network, inputs, place)
+        network.add_values(place, reading.marks[inputs[3]])
+    elif at:
+        biases = inputs[6:7] if kind == "Gemm" else inputs[8:9] if kind == "Conv" else []
+        axis = int(kind != "Conv" and not options.get("transB", 0))
+        constants = [_dequantized(reading, inputs[3:6], axis, place, place)]
+        scales = reading.scales[place]
+        if any(biases):
+            worth = float(np.ravel(numbers[inputs[1]])[0]) * scales
+            worth = options.get("alpha", 1.0) * worth
+            constants.append(numbers[biases[0]].astype(np.float64) * worth)
         add = _add_map if kind in _MAPS else _add_sums
         add(network, _Node(place, kind, constants, options, True, scales))
-        if any(made):
-            network.quantize(place, *_levels(reading, made, place))
-    reading.has_levels = op == "QuantizeLinear" or (bool(kind) and any(made))
-    reading.last = node.output[0]
-    reading.earlier.add(reading.last)
+    elif kind in _MAPS:
+        _add_map(network, _Node(place, kind, [], options, True))
+    elif kind:
+        _add_other(reading, network, _Node(place, kind, [], options, True), {})
+    if kind and any(made) and not (network.end and reading.is_end(node.output[0])):
+        network.quantize(place, *_levels(reading, made, place))
+    if op == "QuantizeLinear" or (kind and any(made)):
+        reading.levels.add(node.output[0])
+
+
+def _check_levels_of(
+    reading: _Reading, network: FloatNetwork, inputs: list[str], place: str
+) -> None:
+    """Refuse levels that are added if they are not those of the branch that has them."""
+    mark = network.mark(is_shared=False)
+    network.go_to(reading.marks[inputs[3]])
+    network.check_levels(place, *_levels(reading, inputs[4:6], place))
+    network.go_to(mark)
 
 
 def _constant(onnx: Any, options: dict[str, Any], place: str) -> NDArray[Any]:
@@ -354,23 +411,23 @@ def _constant(onnx: Any, options: dict[str, Any], place: str) -> NDArray[Any]:
     return np.array(value)
 
 
-def _check_branch(reading: _Reading, node: Any, place: str) -> None:
-    """Refuse a node that reads anything but constants and the value of the node before it."""
+def _go_to(reading: _Reading, network: FloatNetwork, node: Any, place: str) -> list[str]:
+    """Go to the values that a node reads; return the others, which it adds."""
     constant = {*reading.numbers, *reading.shapes}
     read = [name for name in node.input if name and name not in constant]
-    if read == [reading.last]:
-        return
-    unknown = [name for name in read if name not in reading.earlier]
+    unknown = [name for name in read if name not in reading.marks]
     if unknown:
         raise ConvertError(
             f"convert: {place} reads {unknown[0]!r}, which no node before it gives; write the "
             "file again"
         )
-    joins = "joins two branches, as a residual does" if len(read) > 1 else "begins a second branch"
-    raise ConvertError(
-        f"convert: {place} {joins if read else 'reads no values of the network'}; networks are "
-        "one chain of layers, each of which reads the one before it"
-    )
+    if not read or len(read) > 1 + (node.op_type in ("Add", "QLinearAdd")):
+        joins = "joins branches, of which Add takes two" if read else "reads none of its values"
+        raise ConvertError(f"convert: {place} {joins}; write the network with Add alone")
+    if read[0] != reading.last:
+        network.go_to(reading.marks[read[0]])
+        reading.last = read[0]
+    return read[1:]
 
 
 def _check_options(kind: str, options: dict[str, Any], place: str) -> None:
@@ -381,7 +438,8 @@ def _check_options(kind: str, options: dict[str, Any], place: str) -> None:
         values = value if isinstance(value, list | tuple) else [value]
         if not is_read or (allowed and any(item not in allowed for item in values)):
             text = value.decode(errors="replace") if isinstance(value, bytes) else value
-            raise ConvertError(f"convert: {place} is not supported with {name}={str(text)[:40]}")
+            how = f" with {name}={str(text)[:40]}" if kind in _READ else ""
+            raise ConvertError(f"convert: {place} is not supported{how}")
 
 
 def _check_axis(network: FloatNetwork, axis: int, place: str) -> None:
@@ -481,7 +539,7 @@ def _add_map(network: FloatNetwork, node: _Node) -> None:
         raise node.refuse()
     if kind == "ReduceMean":
         axes = _axes(node) or []
-        if network.is_table or sorted(axis % rank for axis in axes) != list(range(2, rank)):
+        if rank < 3 or sorted(axis % rank for axis in axes) != list(range(2, rank)):
             raise node.refuse(f"is not supported with axes={axes}, only of all positions")
     size = list(constants[0].shape[2:]) if kind == "Conv" else options.get("kernel_shape")
     sides = rank - 2 if size is None else len(size)

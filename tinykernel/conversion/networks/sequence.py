@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,16 @@ RECURRENT = ("GRU", "LSTM", "RNN")
 ENDS = ("Softmax", "LogSoftmax", "Sigmoid", "ArgMax")
 _AT_ONCE = 1 << 20  # values
 _ASKED = 4  # rows that the library computes as well
+
+
+class Mark(NamedTuple):
+    """Values in a network that branches: their number in its steps, and their shape."""
+
+    at: int
+    now: Shape
+    is_flat: bool
+    rank: int
+    is_turned: bool
 
 
 class FloatNetwork:
@@ -36,6 +46,8 @@ class FloatNetwork:
     ) -> None:
         self.read, self._sizes, self._answers = read, sizes, answers
         self.layers: list[Step] = []
+        self._at = 0  # the number of the values so far, as steps have it
+        self._sealed: set[int] = set()  # those that others read, so that they stay
         self.shape: Shape  # of a row
         self._now: Shape  # after the layers so far
         self._is_flat = False
@@ -67,9 +79,13 @@ class FloatNetwork:
             self.n_features_in_ = prod(self.sizes)
             self.rank = len(self.sizes) + 1
             self.read(self)
-            last = self.layers[-1] if self.layers else None
-            if last is None or last.bends or last.pools or last.curve:
-                raise ConvertError("convert: the network ends without weights after its last ReLU")
+            last = self._last
+            if last is None or last.bends or last.pools or last.curve or last.branches:
+                raise ConvertError(
+                    "convert: the network ends without weights after its last ReLU or addition"
+                )
+            if self._at != len(self.layers):
+                raise ConvertError("convert: the network has a branch that nothing reads")
             if not self.is_table:
                 raise ConvertError("convert: the network ends with an image, without Linear")
             self.n_outputs_ = self._now[2]
@@ -157,6 +173,51 @@ class FloatNetwork:
         return self._now
 
     @property
+    def has_levels(self) -> bool:
+        """Whether it is of a quantized file."""
+        return self.quantum is not None or any(step.quantum for step in self.layers)
+
+    @property
+    def _last(self) -> Step | None:
+        """The layer of the values so far, if it may change."""
+        is_own = self._at and self._at not in self._sealed
+        return self.layers[self._at - 1] if is_own else None
+
+    def _put(self, step: Step) -> None:
+        """Replace that layer."""
+        self.layers[self._at - 1] = step
+
+    def _append(self, step: Step) -> None:
+        reads = None if self._at == len(self.layers) else self._at
+        self.layers.append(replace(step, reads=reads))
+        self._at = len(self.layers)
+
+    def mark(self, is_shared: bool) -> Mark:
+        """Return where to go on from the values so far; others stay what they are if it is shared.
+
+        The layer of shared values does not change any more.
+        """
+        if is_shared:
+            self._sealed.add(self._at)
+        return Mark(self._at, self._now, self._is_flat, self.rank, self.is_turned)
+
+    def go_to(self, mark: Mark) -> None:
+        """Go on from other values."""
+        self._at, self._now, self._is_flat, self.rank, self.is_turned = mark
+
+    def add_values(self, place: str, other: Mark) -> None:
+        """Add values of the same shape, as residual networks do."""
+        own = self.mark(is_shared=False)
+        if own[1:] != other[1:] or own.is_turned:
+            raise ConvertError(f"convert: {place} adds values of another shape")
+        first, second = sorted((own, other))
+        self.go_to(second)
+        last = self._last
+        if last is None or not last.is_sum or first.at == second.at:
+            self._add_same(place)
+        self._put(replace(self.layers[self._at - 1], adds=first.at))
+
+    @property
     def is_table(self) -> bool:
         """Whether its values have no shape after the layers so far."""
         return self._now[:2] == (1, 1)
@@ -189,29 +250,42 @@ class FloatNetwork:
             raise ConvertError(f"convert: {place} clips at {low:g} and {top:g}, not from 0 up")
         if not self.layers:
             raise ConvertError(f"convert: {place} has no weights before it")
-        last = self.layers[-1]
-        if last.curve:
-            raise ConvertError(f"convert: {place} follows {last.curve}; keep one of both")
-        self.layers[-1] = replace(last, bends=True, top=min(last.top, top))
+        last = self._last
+        if last is None or last.curve:
+            last = self._add_same(place)
+        self._put(replace(last, bends=True, top=min(last.top, top)))
 
     def add_curve(self, place: str, name: str, slope: float = 0.0) -> None:
         """Add a function of each value, a name in `CURVES` or a leaky ReLU of a slope."""
         self._go_on(place)
-        last = self.layers[-1] if self.layers else None
-        if last is None or last.quantum is not None:
-            raise ConvertError(f"convert: {place} has no weights before it, or levels")
+        if not self.layers:
+            raise ConvertError(f"convert: {place} has no weights before it")
+        last = self._last
         # The largest value of a patch is that of rising functions, too.
         is_rising = name != "HardSwish" and slope >= 0
-        if last.bends or last.curve or (last.pools and not is_rising):
-            n = self._now[2]
-            last = Step(place, Window.line(np.ones(n), np.zeros(n)))
-            self.layers.append(last)
-        self.layers[-1] = replace(last, curve=name, slope=slope)
+        if (
+            last is None
+            or last.curve
+            or (last.bends and last.quantum is None)
+            or (last.pools and not is_rising)
+        ):
+            last = self._add_same(place)
+        self._put(replace(last, curve=name, slope=slope))
+
+    def _add_same(self, place: str) -> Step:
+        """Add a layer of the same values, behind which others can follow."""
+        n = self._now[2]
+        self._append(Step(place, Window.line(np.ones(n), np.zeros(n))))
+        return self.layers[-1]
+
+    def end_as_curve(self) -> None:
+        """Take the sigmoid at the end as one between layers."""
+        self.end = ""
+        self.add_curve(self._end_place, "Sigmoid")
 
     def _go_on(self, place: str) -> None:
         if self.end == "Sigmoid":
-            self.end = ""
-            self.add_curve(self._end_place, "Sigmoid")
+            self.end_as_curve()
         if self.end:
             raise ConvertError(
                 f"convert: {place} follows {self.end}, which is supported at the end only; "
@@ -226,17 +300,27 @@ class FloatNetwork:
             raise DataError(
                 f"convert: {place} has a scale of {scale:g}; quantize the network again"
             )
-        last = self.layers[-1] if self.layers else None
-        if last is None:
-            self.quantum = quantum
-        elif not last.pools or last.quantum is None:
-            self.layers[-1] = replace(last, quantum=quantum)
-        elif last.quantum != quantum:
-            raise ConvertError(f"convert: {place} has other levels than before {last.pooled_by}")
+        have, last = self._levels, self._last
+        if not self.layers and have is None:
+            self.quantum = have = quantum
+        if have == quantum:
+            return
+        # Levels that clip more than those behind them are a layer, such as a ReLU.
+        is_sum = last is not None and not last.pools and not last.curve
+        if last is None or (have and not (is_sum and have.holds(quantum, last.bends))):
+            last = self._add_same(place)
+        after = quantum if last.curve else None
+        before = last.quantum if last.curve else quantum
+        self._put(replace(last, quantum=before, of_curve=after))
+
+    @property
+    def _levels(self) -> Quantum | None:
+        """The levels of the values so far."""
+        return self.layers[self._at - 1].given if self._at else self.quantum
 
     def check_levels(self, place: str, scale: float, zero: int) -> None:
         """Refuse levels that are not those of the values so far."""
-        have = self.layers[-1].quantum if self.layers else self.quantum
+        have = self._levels
         if have is None:
             raise ConvertError(
                 f"convert: {place} reads levels that nothing before it makes; keep the input of "
@@ -256,20 +340,19 @@ class FloatNetwork:
             raise DataError(f"convert: {place} makes weights that are not finite")
         scales = None if scales is None else scales + np.zeros(len(window.bias))
         step = Step(place, window, scales=scales)
-        self._now, last = step.gives(self._now), self.layers[-1] if self.layers else None
-        joined = None
-        if last is not None and not last.bends and not last.pools and not last.curve:
+        self._now, last = step.gives(self._now), self._last
+        joined, gains = None, window.gains
+        if last is not None and last.joins(window):
             joined = last.window.joined(window)
-        gains = window.gains
-        if joined is None or last is None or (last.quantum is not None and gains is None):
-            self.layers.append(step)
+        if joined is None or last is None:
+            self._append(step)
             return
         # Of the layer that has the sums.
         worth = scales
         if last.scales is not None and gains is not None:
             worth = last.scales * np.abs(gains)
         place = place if last.window.gains is not None else last.place
-        self.layers[-1] = Step(place, joined, scales=worth)
+        self._put(Step(place, joined, scales=worth, reads=last.reads))
 
     def add_dense(
         self,
@@ -342,9 +425,10 @@ class FloatNetwork:
         if is_mean:
             self.add_window(place, Window.line(np.ones(n), np.zeros(n), (high, wide)))
             return
-        if not self.layers or self.layers[-1].pools:
-            self.layers.append(Step(place, Window.line(np.ones(n), np.zeros(n))))
-        self.layers[-1] = replace(self.layers[-1], pool=(high, wide), pooled_by=place)
+        last = self._last
+        if last is None or last.pools:
+            last = self._add_same(place)
+        self._put(replace(last, pool=(high, wide), pooled_by=place))
         self._now = rows // high, columns // wide, n
 
     def _for_task(self, task: str | None) -> "FloatNetwork":
@@ -397,26 +481,29 @@ class FloatNetwork:
         place = x.argmax(axis=1) if self.n_outputs_ > 1 else (x[:, 0] > 0).astype(int)
         return np.asarray(self.classes_[place])
 
-    def levels_of(self, rows: NDArray[Any]) -> list[tuple[str, NDArray[np.float64]]]:
+    def levels_of(self, rows: NDArray[Any]) -> list[tuple[str, NDArray[np.float64] | None]]:
         """Return the place of each layer of a quantized file but the last, and its levels."""
-        assert self.quantum is not None
-        x, found = self.quantum.of(rows.astype(np.float64).reshape(-1, *self.shape)), []
+        values, found = [self._first(rows)], []
         for step in with_means(self.layers)[: -1 if self.layers[-1].scales is not None else -2]:
-            x, quantum = step.of(x), step.of_means or step.quantum
-            assert quantum is not None
-            found.append((step.place, quantum.levels(x)))
+            values.append(step.of(values))
+            levels = None if step.given is None else step.given.levels(values[-1])
+            found.append((step.place, levels))
         return found
+
+    def _first(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Return rows as images, of the levels of a quantized file."""
+        x = rows.astype(np.float64).reshape(-1, *self.shape)
+        return x if self.quantum is None else self.quantum.of(x)
 
     def _values(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """Compute the outputs of rows with channels last."""
         widest = max(step.window.kernel.size for step in self.layers) * prod(self.shape[:2])
         at_once, parts = max(1, _AT_ONCE // widest), []
         for first in range(0, len(rows), at_once):
-            x = rows[first : first + at_once].astype(np.float64).reshape(-1, *self.shape)
-            x = x if self.quantum is None else self.quantum.of(x)
+            values = [self._first(rows[first : first + at_once])]
             for step in self.layers:
-                x = step.of(x)
-            parts.append(x.reshape(len(x), -1))
+                values.append(step.of(values))
+            parts.append(values[-1].reshape(len(values[-1]), -1))
         return np.concatenate(parts)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError, DataError, FormatError
 from tinykernel.conversion.checks import intact
-from tinykernel.conversion.networks.sequence import FloatNetwork, numbers_of
+from tinykernel.conversion.networks.sequence import FloatNetwork, Mark, numbers_of
 
 _TYPES = {"FLOAT32": "<f4", "INT8": "i1", "UINT8": "u1", "INT32": "<i4"}
 _SUMS = {
@@ -20,6 +20,10 @@ _SUMS = {
 }
 _POOLS = ("MAX_POOL_2D", "AVERAGE_POOL_2D")
 _ENDS = {"SOFTMAX": "Softmax", "LOGISTIC": "Sigmoid"}
+_CURVES = {"TANH": "Tanh", "LOGISTIC": "Sigmoid", "ELU": "Elu", "HARD_SWISH": "HardSwish"}
+_LEVELS = ("QUANTIZE", "DEQUANTIZE")
+#: Of the shape for a Reshape, which the tensor behind that has, too.
+_OF_SHAPES = ("SHAPE", "STRIDED_SLICE", "PACK")
 _SHAPES = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
 _CLIPS = {"RELU": np.inf, "RELU6": 6.0}
 _SAME = 0  # of paddings
@@ -55,6 +59,34 @@ class _Graph:
         options.Init(table.Bytes, table.Pos)
         return options
 
+    def _readers(self, tensor: int) -> list[Any]:
+        readers = [each for each in self.operators if tensor in each.InputsAsNumpy()]
+        return [each for each in readers if self.kind(each) not in _OF_SHAPES]
+
+    def mark(self, network: FloatNetwork, tensor: int) -> Mark:
+        """Return where to go on from a tensor, the values of the network so far."""
+        return network.mark(is_shared=len(self._readers(tensor)) > 1)
+
+    def is_end(self, tensor: int) -> bool:
+        """Whether a tensor is the output, but for its levels."""
+        readers = self._readers(tensor)
+        return tensor == self.output or all(
+            self.kind(each) in _LEVELS and self.is_end(int(each.Outputs(0))) for each in readers
+        )
+
+    def check_shape(self, network: FloatNetwork, tensor: int, place: str) -> None:
+        """Refuse values that lie otherwise than those of the network so far."""
+        shape = self.shape(tensor)
+        known = {network.now, (network.n_values,)}
+        if network.now[0] == 1:  # a signal
+            known.add(network.now[1:])
+        if shape not in known:
+            sizes = " x ".join(map(str, shape))
+            raise ConvertError(
+                f"convert: {place} gives {sizes} values in an order that is not known; keep rows, "
+                "columns and channels, or use Flatten"
+            )
+
     def shape(self, tensor: int) -> tuple[int, ...]:
         """Return the shape of a tensor without that of rows."""
         return tuple(map(int, self._graph.Tensors(tensor).ShapeAsNumpy()))[1:]
@@ -89,7 +121,8 @@ class _Graph:
         if scales.min() <= 0:
             raise DataError(f"convert: {place} has a scale of {scales.min():g}; quantize again")
         shape = [1] * values.ndim
-        shape[quantum.QuantizedDimension()] = -1
+        if shape:
+            shape[quantum.QuantizedDimension()] = -1
         zeros = quantum.ZeroPointAsNumpy() if quantum.ZeroPointLength() else np.zeros(1)
         whole = values.astype(np.float64) - np.reshape(zeros, shape)
         return np.asarray(whole * scales.reshape(shape)), scales
@@ -110,29 +143,43 @@ def of_tflite(path: Path) -> FloatNetwork:
 
 def _read(graph: _Graph, network: FloatNetwork) -> None:
     """Add the operators."""
-    last = graph.entry
     with intact("convert: the network", Exception):
         levels = graph.levels(graph.entry)
         if levels is not None:
             network.quantize("the input", *levels)
+    last, marks = graph.entry, {graph.entry: graph.mark(network, graph.entry)}
     for number, operator in enumerate(graph.operators):
         place = f"operator {number}"
         with intact(f"convert: {place}", Exception):
             kind = graph.kind(operator)
             place = f"operator {number} ({kind})"
             inputs = [int(each) for each in operator.InputsAsNumpy()]
-            if inputs[0] != last or operator.OutputsLength() != 1:
+            if kind in _OF_SHAPES:
+                continue
+            if network.end and kind in _LEVELS and inputs[0] == last:
+                last = int(operator.Outputs(0))
+                continue
+            others = [each for each in inputs[1:] if each in marks]
+            if inputs[0] not in marks or len(others) > (kind == "ADD"):
                 raise ConvertError(
-                    f"convert: {place} begins or joins a branch; networks are one chain of layers"
+                    f"convert: {place} joins branches, of which ADD takes two; write the network "
+                    "with ADD alone"
                 )
+            if inputs[0] != last:
+                network.go_to(marks[inputs[0]])
             last = int(operator.Outputs(0))
-            _add(graph, network, operator, kind, place)
+            _add(graph, network, operator, kind, place, [marks[each] for each in others])
+            if not network.end:
+                graph.check_shape(network, last, place)
+                marks[last] = graph.mark(network, last)
     if last != graph.output:
         raise ConvertError("convert: the last operator gives no output of the network")
 
 
-def _add(graph: _Graph, network: FloatNetwork, operator: Any, kind: str, place: str) -> None:
-    """Add an operator, and the levels of what it gives."""
+def _add(
+    graph: _Graph, network: FloatNetwork, operator: Any, kind: str, place: str, others: list[Mark]
+) -> None:
+    """Add an operator of values and of others, and the levels of what it gives."""
     output = int(operator.Outputs(0))
     if kind in _SUMS:
         _add_sums(graph, network, operator, kind, place)
@@ -144,30 +191,51 @@ def _add(graph: _Graph, network: FloatNetwork, operator: Any, kind: str, place: 
             raise ConvertError(f"convert: {place} pools patches that are not side by side")
         network.add_pool(place, size, kind != "MAX_POOL_2D")
         _clip(network, options, place)
-    elif kind == "MEAN":
-        axes = graph.numbers(int(operator.Inputs(1)), place)[0].astype(int).ravel().tolist()
-        rank = len(graph.shape(int(operator.Inputs(0)))) + 1
-        if sorted(axis % rank for axis in axes) != list(range(1, rank - 1)):
-            raise ConvertError(f"convert: {place} is supported with all positions only")
-        network.add_pool(place, None, True)
+    elif kind in ("ADD", "MUL", "MEAN"):
+        _add_values(graph, network, operator, kind, place, others)
     elif kind in _SHAPES:
-        before, after = graph.shape(int(operator.Inputs(0))), graph.shape(output)
-        if [n for n in before if n > 1] != [n for n in after if n > 1]:
+        if len(graph.shape(output)) == 1:
             network.add(place, "Flatten")
     elif kind in _CLIPS:
         network.add_clip(place, 0.0, _CLIPS[kind])
-    elif kind in _ENDS:
+    elif kind == "LEAKY_RELU":
+        network.add_curve(place, "LeakyRelu", graph.options(operator, "LeakyReluOptions").Alpha())
+    elif kind in _ENDS and graph.is_end(output):
         network.add(place, _ENDS[kind])
-    elif kind not in ("QUANTIZE", "DEQUANTIZE"):
-        raise ConvertError(f"convert: {place} is not supported")
+    elif kind in _CURVES:
+        network.add_curve(place, _CURVES[kind])
+    elif kind not in _LEVELS:
+        network.add(place, kind)
     levels = graph.levels(output)
     if levels is not None and not network.end and kind not in _SHAPES:
         network.quantize(place, *levels)
 
 
+def _add_values(
+    graph: _Graph, network: FloatNetwork, operator: Any, kind: str, place: str, others: list[Mark]
+) -> None:
+    """Add values of another branch, constants by channel, or means of all positions."""
+    if others:
+        network.add_values(place, others[0])
+    else:
+        constant = graph.numbers(int(operator.Inputs(1)), place)[0]
+        rank = len(graph.shape(int(operator.Inputs(0)))) + 1
+        if kind == "MEAN":
+            if sorted(constant.astype(int).ravel() % rank) != list(range(1, rank - 1)):
+                raise ConvertError(f"convert: {place} is supported with all positions only")
+            network.add_pool(place, None, True)
+            return
+        if constant.size > 1 and constant.shape[-1] != constant.size:
+            raise ConvertError(f"convert: {place} has constants by position, not by channel")
+        network.add_line(place, *((constant, 0.0) if kind == "MUL" else (1.0, constant)))
+    _clip(network, graph.options(operator, f"{kind.title()}Options"), place)
+
+
 def _add_sums(graph: _Graph, network: FloatNetwork, operator: Any, kind: str, place: str) -> None:
     """Add a dense layer or a convolution, whose weights have channels last."""
     options, inputs = graph.options(operator, _SUMS[kind]), operator.InputsAsNumpy()
+    if kind == "FULLY_CONNECTED" and options.WeightsFormat() != 0:
+        raise ConvertError(f"convert: {place} has shuffled weights; convert the network again")
     weights, scales = graph.numbers(int(inputs[1]), place)
     bias = np.zeros(1)
     if len(inputs) > 2 and inputs[2] >= 0:

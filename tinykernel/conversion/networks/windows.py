@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError
+from tinykernel.pieces.filters.spec import UNIT
 from tinykernel.pieces.grid import LARGEST
 
 #: Rows, columns and channels; of a table 1, 1 and its values.
 Shape = tuple[int, int, int]
 _MOST_UNITS = 1024  # of a hidden layer
+#: The largest multiplier of the stage *filters*.
+LARGEST_GAIN = ((1 << UNIT) - 1) / (1 << UNIT)
 _MOST_PRODUCTS = 1 << 26
+_TOP = 255
 
 
 #: Functions between layers that have a table, by their names in ONNX.
@@ -140,6 +144,19 @@ class Quantum:
     scale: float
     zero: int
 
+    @staticmethod
+    def between(low: float, high: float) -> Quantum:
+        """Return the levels of values between two ends, with 0 among them."""
+        scale = max(max(high, 0.0) - min(low, 0.0), 1e-30) / _TOP
+        return Quantum(scale, int(np.clip(np.rint(-low / scale), 0, _TOP)))
+
+    def holds(self, other: Quantum, bends: bool) -> bool:
+        """Whether it has all values of other ones, of these from 0 up if something bends them."""
+        low = 0 if bends else -other.zero * other.scale
+        high = (_TOP - other.zero) * other.scale
+        least, most = -self.zero - 0.5, _TOP - self.zero + 0.5
+        return least <= low / self.scale and high / self.scale <= most
+
     def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the values of the nearest levels."""
         return self.scale * (self.levels(x) - self.zero)
@@ -147,12 +164,16 @@ class Quantum:
     def levels(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the nearest levels."""
         nearest: NDArray[np.float64] = np.rint(x / self.scale) + self.zero
-        return nearest.clip(0, 255)
+        return nearest.clip(0, _TOP)
 
 
 @dataclass(frozen=True)
 class Step:
-    """Sums, then ``min(max(x, 0), top)`` if it bends, or a curve; then one value of each patch."""
+    """Sums, then ``min(max(x, 0), top)`` if it bends, or a curve; then one value of each patch.
+
+    Of a quantized file, values become levels behind the sums, the curve and the means. Values are
+    numbered: 0 are the rows, k what the step k - 1 gives.
+    """
 
     place: str  # in the network, for errors
     window: Window
@@ -163,16 +184,40 @@ class Step:
     pool: tuple[int, int] = (1, 1)  # rows and columns of patches side by side
     averages: bool = False  # whether their means follow, not the largest values
     pooled_by: str = ""  # the place of what does that
-    # Of a quantized file what a whole weight is worth by channel, and the levels of what is given,
-    # before patches and of their means.
-    scales: NDArray[np.float64] | None = None
+    scales: NDArray[np.float64] | None = None  # of a quantized file: of a whole weight by channel
     quantum: Quantum | None = None
+    of_curve: Quantum | None = None
     of_means: Quantum | None = None
+    reads: int | None = None  # the number of the values that it sums; None: those before it
+    adds: int | None = None  # of those that it adds to its sums
 
     @property
     def pools(self) -> bool:
         """Whether patches have more than one value."""
         return self.pool != (1, 1)
+
+    @property
+    def branches(self) -> bool:
+        """Whether it takes more than what the step before it gives."""
+        return self.reads is not None or self.adds is not None
+
+    @property
+    def given(self) -> Quantum | None:
+        """The levels of what it gives."""
+        return self.of_means or (self.of_curve if self.curve else self.quantum)
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether nothing follows its sums."""
+        follows = self.bends or self.pools or self.curve or self.quantum
+        return not follows and self.adds is None
+
+    def joins(self, window: Window) -> bool:
+        """Whether nothing is between its sums and others but levels that clip like no ReLU."""
+        if self.bends or self.pools or self.curve or self.adds is not None:
+            return False
+        is_offset = window.gains is not None and bool(np.all(window.gains == 1))
+        return self.quantum is None or (is_offset and 0 < self.quantum.zero < _TOP)
 
     def gives(self, shape: Shape) -> Shape:
         """Return the shape that it makes of another one."""
@@ -182,9 +227,14 @@ class Step:
             raise ConvertError(f"convert: {self.place} {error}") from None
         return rows // self.pool[0], columns // self.pool[1], channels
 
-    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute it for images."""
-        return self.after(self.window.of(x))
+    def of(self, values: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Compute it for images, of all values before it."""
+        return self.after(self.sums(values))
+
+    def sums(self, values: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Compute its sums."""
+        sums = self.window.of(values[-1 if self.reads is None else self.reads])
+        return sums if self.adds is None else sums + values[self.adds]
 
     @property
     def patch(self) -> tuple[int, int] | None:
@@ -195,18 +245,30 @@ class Step:
         is_mean = np.allclose(depthwise, 1 / prod(size), rtol=1e-9) and not np.any(self.window.bias)
         return size if is_mean and not any(self.window.around) and not self.curve else None
 
+    def can_average(self, step: Step) -> bool:
+        """Whether it can make the means that the step behind it is."""
+        size, have, wanted = step.patch, self.given, step.quantum
+        if size is None or self.pools or (step.bends and not (self.bends and step.top >= self.top)):
+            return False
+        if have is None or wanted is None:
+            return have is wanted
+        return have.scale < wanted.scale * prod(size) * LARGEST_GAIN
+
     def after(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute what follows the sums."""
         return self.pooled(self.bent(x))
 
     def bent(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute what follows the sums before the patches."""
-        if self.curve == "LeakyRelu":
-            return np.where(x < 0, self.slope * x, x)
-        if self.curve:
-            return np.asarray(CURVES[self.curve](x), dtype=np.float64)
         x = np.clip(x, 0, self.top) if self.bends else x
-        return x if self.quantum is None else self.quantum.of(x)
+        x = x if self.quantum is None else self.quantum.of(x)
+        if not self.curve:
+            return x
+        if self.curve == "LeakyRelu":
+            x = np.where(x < 0, self.slope * x, x)
+        else:
+            x = np.asarray(CURVES[self.curve](x), dtype=np.float64)
+        return x if self.of_curve is None else self.of_curve.of(x)
 
     def pooled(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute one value of each patch."""
@@ -221,15 +283,18 @@ class Step:
 
 def with_means(steps: list[Step]) -> list[Step]:
     """Return steps, where means of patches are part of the step before them if they can be."""
-    joined = list[Step]()
-    for step in steps:
-        patch = step.patch
+    joined, places = list[Step](), {0: 0}
+    shared = {number for step in steps for number in (step.reads, step.adds)}
+    for number, step in enumerate(steps):
         last = joined[-1] if joined else None
-        if patch is None or last is None or last.pools or (step.bends and not last.bends):
-            joined.append(step)
+        patch = None if step.branches or number in shared else step.patch
+        if patch is None or last is None or not last.can_average(step):
+            reads, adds = (None if k is None else places[k] for k in (step.reads, step.adds))
+            joined.append(replace(step, reads=reads, adds=adds))
         else:
             last = replace(last, pool=patch, averages=True, pooled_by=step.place)
             joined[-1] = replace(last, of_means=step.quantum)
+        places[number + 1] = len(joined)
     return joined
 
 
@@ -237,7 +302,7 @@ def shapes_of(steps: list[Step], shape: Shape) -> list[Shape]:
     """Return the shape before the first step, and those behind all."""
     shapes = [shape]
     for step in steps:
-        shapes.append(step.gives(shapes[-1]))
+        shapes.append(step.gives(shapes[-1 if step.reads is None else step.reads]))
     return shapes
 
 
