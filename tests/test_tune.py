@@ -64,7 +64,7 @@ def trained(monkeypatch):
         right = 40 + trial.size // 1024
         return Outcome(trial, 0.01, confusion=[[right, 50 - right], [0, 50]])
 
-    monkeypatch.setattr("tinykernel.kinds.tune.tuner.run_trial", fake)
+    monkeypatch.setattr("tinykernel.kinds.tune.curve.run_trial", fake)
     return made
 
 
@@ -302,14 +302,14 @@ def test_frames_keep_their_names(require_tool):
 def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):
     """After Ctrl-C there is a recommendation among what is finished; without any, it goes on."""
     X, y = data()
-    stub = tinykernel.kinds.tune.tuner.run_trial
+    stub = tinykernel.kinds.tune.curve.run_trial
 
     def late(work, trial, stop=None):
         if trial == Trial(2048, -1):
             raise KeyboardInterrupt
         return stub(work, trial)
 
-    monkeypatch.setattr("tinykernel.kinds.tune.tuner.run_trial", late)
+    monkeypatch.setattr("tinykernel.kinds.tune.curve.run_trial", late)
     how = {"n_folds": 2, "n_jobs": 1, "journal": tmp_path / "j"}
     found = tune(X, y, sizes=["2KB", "3KB"], **how)
     assert (found.stopped, found.best.budget, found.done) == ("interrupted", 3072, 4)
@@ -320,13 +320,13 @@ def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):
 
 def test_sizes_without_a_model_are_left_out(monkeypatch, trained):
     """A size that no model fits is named with its reason and not tried again in every fold."""
-    stub = tinykernel.kinds.tune.tuner.run_trial
+    stub = tinykernel.kinds.tune.curve.run_trial
 
     def small(work, trial, stop=None):
         done = stub(work, trial)
         return Outcome(trial, 0.01, refused="too small") if trial.size == 2048 else done
 
-    monkeypatch.setattr("tinykernel.kinds.tune.tuner.run_trial", small)
+    monkeypatch.setattr("tinykernel.kinds.tune.curve.run_trial", small)
     X, y = data()
     found = tune(X, y, sizes=["2KB", "3KB"], n_jobs=1)
     assert found.left_out == {2048: "too small"}

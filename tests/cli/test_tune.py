@@ -37,7 +37,7 @@ def test_the_recommended_model_is_written(work, tuned):
 
 def test_pick_trains_nothing(work, tuned, monkeypatch):
     """--pick writes another size from the journal; a size that is not there is one line."""
-    monkeypatch.setattr("tinykernel.kinds.tune.tuner.run_trial", Mock(side_effect=AssertionError))
+    monkeypatch.setattr("tinykernel.kinds.tune.curve.run_trial", Mock(side_effect=AssertionError))
     command = ("tune", work / "data.npz", *OPTIONS)
     for asked, expected in (("3KB", 3072), ("100KB", 4096)):
         file = tuned / f"{asked}.tkm"

@@ -9,16 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from tinykernel.base import reading as parsing
 from tinykernel.base.options import Option, options_of
-from tinykernel.base.reading import (
-    choice,
-    names,
-    number,
-    or_file,
-    seconds,
-    share,
-    truth,
-)
 from tinykernel.compile.targets import TARGETS
 from tinykernel.learn.options import RegressorOptions, TrainerOptions
 from tinykernel.run.limits import parse_limits, parse_size
@@ -99,7 +91,7 @@ def sizes(text: str) -> list[int]:
 def _own(part: str, name: str, form: str, text: str, chosen: str = "", **more: Any) -> Setting:
     """Return a setting that is no option of the trainer."""
     choices = form.split("|")
-    more = {"read": choice(*choices) if len(choices) > 1 else str} | more
+    more = {"read": parsing.choice(*choices) if len(choices) > 1 else str} | more
     more = {"parameter": name, "usual": more.get("default")} | more
     return Setting(part=part, name=name, form=form, text=text, chosen=chosen, **more)
 
@@ -115,8 +107,8 @@ _OWN = (
         "Column, array or file of groups. A group, such as a person or a machine, is held out as a "
         "whole.",
     ),
-    _data("inputs", "COLUMNS", "Columns to use as inputs.", read=names),
-    _data("drop", "COLUMNS", "Columns to ignore.", read=names),
+    _data("inputs", "COLUMNS", "Columns to use as inputs.", read=parsing.names),
+    _data("drop", "COLUMNS", "Columns to ignore.", read=parsing.names),
     _data(
         "missing",
         "keep|drop|error",
@@ -146,7 +138,7 @@ _OWN = (
         "rate",
         "HZ",
         "Recordings: sampling rate, if the files do not state it. Sounds are resampled to it.",
-        read=number(1e-9, 1e12, "samples a second"),
+        read=parsing.number(1e-9, 1e12, "samples a second"),
         range="above 0",
     ),
     _data("time", "COLUMN", "Recordings: column of times, if its name is not recognised."),
@@ -176,7 +168,7 @@ _OWN = (
         "N",
         "Recordings: axes of files whose lines are signals, each sample with all axes. The label "
         "is the name of the file.",
-        read=number(1, 64, "a number of axes, 1 to 64", int),
+        read=parsing.number(1, 64, "a number of axes, 1 to 64", int),
         range="1 to 64",
     ),
     _data(
@@ -203,7 +195,7 @@ _OWN = (
         "LABELS",
         "Classes that are not events of a stream.",
         "those called background, noise, silence, off, none or nothing",
-        read=names,
+        read=parsing.names,
         tasks=(CLASSES,),
     ),
     _data(
@@ -218,7 +210,7 @@ _OWN = (
         "SHARE|FILE",
         "Test rows: share or file. A share is held out, in whole groups if there are groups. It "
         "has no effect if DATA has a test part.",
-        read=or_file(number(0, 0.99, "a share from 0 to 0.99, or a file")),
+        read=parsing.or_file(parsing.number(0, 0.99, "a share from 0 to 0.99, or a file")),
         default=0.2,
         range="0 to 0.99",
         tasks=_SUPERVISED,
@@ -228,7 +220,7 @@ _OWN = (
         "|".join(TASKS),
         "What to predict. classes: labels. numbers (or regression): values. novelty: whether a row "
         "differs from the normal rows of the training.",
-        read=choice(*TASKS, regression=NUMBERS),
+        read=parsing.choice(*TASKS, regression=NUMBERS),
         default=CLASSES,
     ),
     _train(
@@ -251,7 +243,7 @@ _OWN = (
         "later. none: search and train as long as it helps. By default train counts work, so that "
         "the model is the same on every computer, and tune has no limit.",
         "no clock",
-        read=seconds,
+        read=parsing.seconds,
         tasks=_SUPERVISED,
     ),
     _train(
@@ -267,7 +259,7 @@ _OWN = (
         "Weight of the penalty.",
         "0.1",
         parameter="regularization",
-        read=number(0, 1e9, "a number of 0 or more"),
+        read=parsing.number(0, 1e9, "a number of 0 or more"),
         range="0 or more",
     ),
     _paper(
@@ -288,13 +280,13 @@ _OWN = (
         "false|true",
         "Whether weights are -1 or 1 only.",
         "false",
-        read=truth,
+        read=parsing.truth,
     ),
     _train(
         "false_alarms",
         "SHARE",
         "Largest share of normal rows to call novel. A fifth of the rows is held out to prove it.",
-        read=share,
+        read=parsing.share,
         range="above 0, below 1",
         default=0.01,
         tasks=(NOVELTY,),
@@ -318,7 +310,7 @@ _OWN = (
         "int",
         "Number of folds of the cross-validation.",
         parameter="n_folds",
-        read=number(2, 1000, "a whole number, 2 or more", int),
+        read=parsing.number(2, 1000, "a whole number, 2 or more", int),
         default=4,
         range="2 or more",
     ),
@@ -342,7 +334,7 @@ _OWN = (
         "github",
         "Add a CI workflow. On every commit of your firmware it checks that the model generates "
         "this C, compares all scores, and checks the budget of the training.",
-        read=choice("github"),
+        read=parsing.choice("github"),
     ),
 )
 

@@ -22,17 +22,7 @@ from tinykernel.data.labels import others_among
 from tinykernel.data.reading import Recording
 from tinykernel.data.recordings import RecordingSource
 from tinykernel.data.sources import Source
-from tinykernel.judge.event_rules import (
-    CURVE,
-    EventCalibration,
-    Heard,
-    Stream,
-    choose_events,
-    hours_of,
-    judge,
-    rate_after,
-    with_threshold,
-)
+from tinykernel.judge import event_rules as rules
 from tinykernel.model.answers import LARGEST_SUM, sums_over
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.record import raw_values
@@ -51,7 +41,7 @@ class EventEvaluation:
     """Hits, misses and false alarms of a model in recordings with labelled events."""
 
     classes: tuple[Any, ...]
-    heard: Heard
+    heard: rules.Heard
     hours: float
     second: int
     # Factor, largest threshold of a class, share missed, false alarms an hour.
@@ -92,7 +82,7 @@ class EventEvaluation:
             "delay_from_start": self.delays(heard.after),
             "delay_from_end": self.delays(heard.behind),
             "classes": self.by_class(),
-            "curve": [dict(zip(CURVE, point, strict=True)) for point in self.curve],
+            "curve": [dict(zip(rules.CURVE, point, strict=True)) for point in self.curve],
         }
 
 
@@ -110,7 +100,7 @@ def calibrate_events(
     an_hour: float,
     confidence: float | None = None,
     threshold: int | None = None,
-) -> EventCalibration:
+) -> rules.EventCalibration:
     """Choose the events of a model on long recordings, or on clips that are joined.
 
     The rate is expected on average, or an upper bound with a `confidence`. A `threshold` takes the
@@ -121,7 +111,7 @@ def calibrate_events(
     source, joined, alone = data.source, "", None
     groups = len({span.label for each in data.recordings for span in each.groups})
     if not data.is_long:
-        hours = max(rate_after(1, 1.0, confidence) * 1.05, _ALARMS) / an_hour
+        hours = max(rules.rate_after(1, 1.0, confidence) * 1.05, _ALARMS) / an_hour
         clips = count(len(data.recordings), "clip")
         joined = f" joined from {clips} of {count(groups, 'group')} of"
         if hours * 3600 * (data.rate or 0) * model.input.channels > _MOST_JOINED:
@@ -132,10 +122,10 @@ def calibrate_events(
         alone = right_alone(model, data, background)
         data = join_clips(data, background, model.input.rows, hours, 0)
     streams = streams_of(model, data, background)
-    result = choose_events(model, streams, background, an_hour, confidence)
+    result = rules.choose_events(model, streams, background, an_hour, confidence)
     automatic = result.threshold
     if threshold is not None:
-        result = with_threshold(result, streams, threshold, confidence)
+        result = rules.with_threshold(result, streams, threshold, confidence)
     cautions = _other_sounds(model.classes, background)
     counted, most = len(result.heard.alarms) / result.hours, "at most " * (confidence is not None)
     if result.promised > an_hour:
@@ -165,7 +155,7 @@ def calibrate_events(
 
 def at_promises(
     model: IntegerModel,
-    streams: Sequence[Stream],
+    streams: Sequence[rules.Stream],
     background: Sequence[object],
     an_hour: float,
     confidence: float | None,
@@ -177,7 +167,7 @@ def at_promises(
     rows = []
     for rate in (an_hour / 4, an_hour, an_hour * 4):
         try:
-            chosen = choose_events(model, streams, background, rate, confidence)
+            chosen = rules.choose_events(model, streams, background, rate, confidence)
         except RowsError:
             continue
         heard = chosen.heard
@@ -236,7 +226,9 @@ def _windows_of(model: IntegerModel, recording: Recording) -> NDArray[Any]:
     return np.lib.stride_tricks.sliding_window_view(samples, model.input.rows, axis=0)[:: model.hop]
 
 
-def streams_of(model: IntegerModel, data: Recordings, background: Sequence[object]) -> list[Stream]:
+def streams_of(
+    model: IntegerModel, data: Recordings, background: Sequence[object]
+) -> list[rules.Stream]:
     """Compute the scores of all decisions of recordings; labels that are no class have no span."""
     if data.rate is None:
         raise DataError(f"{data.source}: has no sampling rate; give --set rate=HZ")
@@ -259,13 +251,13 @@ def _stream(
     background: Sequence[object],
     names: list[str],
     second: int,
-) -> Stream:
+) -> rules.Stream:
     say("listening", 0, None, recording.name)
     scores = model.stream_scores(recording.X)
     classes = {label: at for at, label in enumerate(model.classes) if label not in background}
     spans = [(s.first, s.end, classes[s.label]) for s in recording.spans if s.label in classes]
     groups = [(span.first, names.index(str(span.label))) for span in recording.groups]
-    return Stream(
+    return rules.Stream(
         scores,
         np.arange(len(scores)) * model.hop + model.input.rows - 1,
         np.array(spans, np.int64).reshape(-1, 3),
@@ -276,12 +268,12 @@ def _stream(
 
 
 def evaluate_events(
-    model: IntegerModel, streams: Sequence[Stream], start: float = 1.0
+    model: IntegerModel, streams: Sequence[rules.Stream], start: float = 1.0
 ) -> EventEvaluation:
     """Judge the events of a model; the curve multiplies its least sums times `start` by factors."""
     events = model.events
     assert events is not None
-    hours, curve = hours_of(streams), dict[int, tuple[float, int, float, float]]()
+    hours, curve = rules.hours_of(streams), dict[int, tuple[float, int, float, float]]()
     reached = LARGEST_SUM >> events.shift << events.shift
     for factor in sorted({1.0, *(start * factor for factor in _FACTORS)}):
         least = np.ceil(np.round(events.thresholds * factor, 6))
@@ -289,10 +281,10 @@ def evaluate_events(
         most = int(scaled.max())
         if factor != 1 and most in curve:
             continue
-        heard = judge(streams, replace(events, thresholds=scaled))
+        heard = rules.judge(streams, replace(events, thresholds=scaled))
         missed = 1 - float(heard.hit.mean()) if heard.hit.size else 0.0
         curve[most] = factor, most, missed, len(heard.alarms) / hours
-    heard, second = judge(streams, events), streams[0].second
+    heard, second = rules.judge(streams, events), streams[0].second
     return EventEvaluation(model.classes, heard, hours, second, tuple(curve.values()))
 
 
@@ -330,7 +322,7 @@ def events_in_words(result: EventEvaluation) -> list[tuple[str, str]]:
     return pairs
 
 
-def curve_in_words(result: EventEvaluation | EventCalibration) -> list[tuple[str, str, str]]:
+def curve_in_words(result: EventEvaluation | rules.EventCalibration) -> list[tuple[str, str, str]]:
     """Return threshold, misses and false alarms an hour, without rows that repeat figures."""
     rows: dict[tuple[str, str], str] = {}
     for factor, threshold, missed, rate in result.curve:
@@ -369,7 +361,7 @@ class Mistake:
 
 
 def worst_of(
-    model: IntegerModel, data: Recordings, streams: Sequence[Stream]
+    model: IntegerModel, data: Recordings, streams: Sequence[rules.Stream]
 ) -> tuple[Mistake, ...]:
     """Return five misses with the least sums, and five false alarms with the largest ones."""
     events, window = model.events, model.input.rows
@@ -377,7 +369,7 @@ def worst_of(
     silent, found = events.thresholds == 0, list[Mistake]()
     long = [each for each in data.recordings if len(each.X) >= window]
     for recording, stream in zip(long, streams, strict=True):
-        heard, made = judge([stream], events), events.follow(stream.scores)
+        heard, made = rules.judge([stream], events), events.follow(stream.scores)
         before = np.zeros(stream.scores.shape[1], np.int64)
         _, sums = sums_over(stream.scores, silent, events.shift, before)
         for (first, end, label), hit in zip(stream.spans.tolist(), heard.hit, strict=True):
@@ -398,7 +390,7 @@ def worst_of(
     return (*misses[:MOST], *alarms[:MOST])
 
 
-def _near_spans(stream: Stream) -> NDArray[np.bool_]:
+def _near_spans(stream: rules.Stream) -> NDArray[np.bool_]:
     """Mask decisions in a span or within a second after it: no false alarms."""
     near = np.zeros(len(stream.ends), bool)
     for first, end, _ in stream.spans.tolist():

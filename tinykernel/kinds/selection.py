@@ -18,17 +18,9 @@ import numpy as np
 
 from tinykernel.base import progress
 from tinykernel.base.errors import BudgetError, OptionError, TinykernelError
+from tinykernel.kinds import planning
 from tinykernel.kinds.kind import AnyKind, Problem, RaceTrial, Spec
 from tinykernel.kinds.pace import Pace
-from tinykernel.kinds.planning import (
-    Usage,
-    no_room,
-    plan_final,
-    plan_search,
-    size_specs,
-    usage,
-    usual_pace,
-)
 from tinykernel.learn.choice import Candidate, Choice, Fold, join_folds, side_by_side
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.learn.options import ROOMS, TrainerOptions
@@ -109,7 +101,7 @@ def select(problem: Problem, kinds: Sequence[AnyKind], pace: Pace | None = None)
 
     Without a `pace` it is the usual one. Ctrl-C ends the search, and the best so far is taken.
     """
-    pace = pace or usual_pace(problem)
+    pace = pace or planning.usual_pace(problem)
     entrants = _entrants(problem, kinds)
     first = entrants[0]
     is_only = len(entrants) == 1 and (problem.is_quick or len(first.specs) == 1)
@@ -121,7 +113,7 @@ def select(problem: Problem, kinds: Sequence[AnyKind], pace: Pace | None = None)
     tasks = [(entrant.kind, spec) for entrant in entrants for spec in entrant.specs]
     race = _Race(problem, pace, sorted(entrants, key=lambda entrant: entrant.kind.cost))
     try:
-        plan_search(pace, tasks, problem)
+        planning.plan_search(pace, tasks, problem)
         race.run()
         return race.selection()
     except KeyboardInterrupt:
@@ -178,11 +170,11 @@ def _entrants(problem: Problem, kinds: Sequence[AnyKind]) -> list[_Entrant]:
         name = "image_shape" if problem.options.image_shape else "model"
         raise OptionError(f"{name}: {refused[kinds[-1].name]}")
     progress.report("finding what fits", 0, None)
-    sizes = [size_specs(kind, problem) for kind in applying]
+    sizes = [planning.size_specs(kind, problem) for kind in applying]
     pairs = zip(applying, sizes, strict=True)
     entrants = [_Entrant(kind, list(size.specs)) for kind, size in pairs if size.specs]
     if not entrants:
-        raise no_room(problem, sizes)
+        raise planning.no_room(problem, sizes)
     return entrants
 
 
@@ -354,17 +346,17 @@ class _Race:
 
 
 #: What a model uses; sizes that are not known are within the limits.
-Measure = Callable[[IntegerModel], Usage]
+Measure = Callable[[IntegerModel], planning.Usage]
 
 
 def estimate_usage(problem: Problem) -> Measure:
     """Return the measure by which trainings decide."""
 
-    def measured(model: IntegerModel) -> Usage:
+    def measured(model: IntegerModel) -> planning.Usage:
         try:
-            return usage(model, problem.limits, problem.target)
+            return planning.usage(model, problem.limits, problem.target)
         except TinykernelError:
-            return Usage(0.0, "")
+            return planning.Usage(0.0, "")
 
     return measured
 
@@ -378,7 +370,7 @@ def deliver(
     a limit, it is not repeated.
     """
     kind, pace, trainings = selection.kind, selection.pace, 0
-    plan_final(pace, kind, selection.spec, problem)
+    planning.plan_final(pace, kind, selection.spec, problem)
     spec = kind.settle(selection.spec, problem, pace)
     while True:
         trainings += 1

@@ -19,21 +19,9 @@ import numpy as np
 from tinykernel.base.coding import Coding
 from tinykernel.base.errors import FileError, FormatError, ModelError, TinykernelError
 from tinykernel.base.files import package_version, write_bytes_atomically
+from tinykernel.model import records
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model, is_pipeline, model_within
-from tinykernel.model.records import (
-    CLASSES,
-    KINDS,
-    LARGEST,
-    Arrays,
-    decode_record,
-    encode_record,
-    is_plain,
-    is_text,
-    name_of,
-    read_container,
-    write_container,
-)
 
 __all__ = ["ModelFileMixin", "about", "load", "save", "written_by"]
 
@@ -138,9 +126,9 @@ def about(path: str | os.PathLike[str]) -> dict[str, Any]:
         If there is no such file, or it is damaged or no model.
     """
     with _with_names(path):
-        header, _ = read_container(_container_in(Path(path)))
+        header, _ = records.read_container(_container_in(Path(path)))
         said = header.get("about", {})
-        if not isinstance(said, dict) or not is_plain(said):
+        if not isinstance(said, dict) or not records.is_plain(said):
             raise FormatError(_HEADER_DAMAGED)
         return said
 
@@ -148,9 +136,9 @@ def about(path: str | os.PathLike[str]) -> dict[str, Any]:
 def written_by(path: str | os.PathLike[str]) -> str:
     """Return the version of this package that wrote a model file, or an empty text."""
     with _with_names(path):
-        header, _ = read_container(_container_in(Path(path)))
+        header, _ = records.read_container(_container_in(Path(path)))
     version = header.get("package_version", "")
-    return version if isinstance(version, str) and is_text(version) else ""
+    return version if isinstance(version, str) and records.is_text(version) else ""
 
 
 @contextmanager
@@ -169,10 +157,10 @@ def _container_in(path: Path) -> bytes:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # not even opened
             raise FileError("cannot be read (not a regular file)")
-        if status.st_size > LARGEST:
-            raise FileError(f"longer than {LARGEST >> 20} MiB, which no model is")
+        if status.st_size > records.LARGEST:
+            raise FileError(f"longer than {records.LARGEST >> 20} MiB, which no model is")
         with path.open("rb") as stream:
-            data = stream.read(LARGEST + 1)  # it may have grown
+            data = stream.read(records.LARGEST + 1)  # it may have grown
     except FileNotFoundError:
         raise FileError("no such file; make one with 'tinykernel train'") from None
     except OSError as error:
@@ -198,19 +186,19 @@ def _is_container(path: Path) -> bool:
 
 def to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
     """Return the .tkm of a model; TinykernelError where it cannot hold it."""
-    name, arrays = name_of(obj), Arrays()
-    if name not in KINDS:
+    name, arrays = records.name_of(obj), records.Arrays()
+    if name not in records.KINDS:
         problem = (
             f"not a tinykernel model; save {model_within(obj)}a fitted estimator, a Pipeline that "
             "ends in one, or an IntegerModel"
         )
-        if name in CLASSES:
+        if name in records.CLASSES:
             problem = "a part of a model; save the whole model"
         raise ModelError(f"a {name} is {problem}")
     header = {
-        "kind": KINDS[name],
+        "kind": records.KINDS[name],
         "package_version": package_version(),
-        "object": encode_record(obj, "model", arrays),
+        "object": records.encode_record(obj, "model", arrays),
         "fingerprint": _integer_model(obj).fingerprint(),
     }
     coding = getattr(obj, "coding_", None)
@@ -222,20 +210,20 @@ def to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
         names = list(getattr(obj, "feature_names_in_", map(str, numbers)))
         about = {"coding": coding, "inputs": names, **(about or {})}
     if about:
-        if not is_plain(dict(about)):
+        if not records.is_plain(dict(about)):
             raise ModelError("about: give text, finite numbers, lists and dicts of them only")
         header["about"] = dict(about)
-    return write_container(header, arrays)
+    return records.write_container(header, arrays)
 
 
 def _from_bytes(data: bytes) -> Any:
     """Make the model of the bytes of a .tkm. Pickles call this name."""
-    header, arrays = read_container(data)
+    header, arrays = records.read_container(data)
     try:
         ((kind, (name, fields)),) = header["object"].items()
-        if kind != "record" or KINDS[name] != header["kind"]:
+        if kind != "record" or records.KINDS[name] != header["kind"]:
             raise ValueError("no record of a model")
-        obj = decode_record(name, fields, arrays)
+        obj = records.decode_record(name, fields, arrays)
     except TinykernelError:
         raise
     except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError):

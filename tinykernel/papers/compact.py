@@ -10,15 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from tinykernel.base.checks import check_choice, check_count, check_positive
-from tinykernel.papers.maps import (
-    FLOATS,
-    CosineMap,
-    OneVersusRest,
-    circulant_gradient,
-    circulant_projection,
-    draw_frequencies,
-    label_matrix,
-)
+from tinykernel.papers import maps
 
 # Of the steps on a map, in units of sigma: their rate, and the most that a step turns the phase
 # of a row of typical length, in radians.
@@ -62,7 +54,7 @@ class _Descent:
     def angles(self, X: NDArray[Any], projection: str = "dense") -> NDArray[Any]:
         if projection == "dense":
             return np.asarray(X @ self.vectors.T + self.offset)
-        angles = circulant_projection(X, self.vectors, len(self.offset))
+        angles = maps.circulant_projection(X, self.vectors, len(self.offset))
         return np.asarray(angles + self.offset)
 
     def step(self, gradient: NDArray[Any], by_offset: NDArray[Any], rate: float) -> None:
@@ -73,7 +65,7 @@ class _Descent:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CompactMapClassifier(OneVersusRest):
+class CompactMapClassifier(maps.OneVersusRest):
     """Compact nonlinear map (CNM): a cosine map learned for the labels (004, sections 4 and 8.3).
 
     Minimises over the map and the classifier at once (004 (4)-(5), 6.1)::
@@ -138,14 +130,14 @@ class CompactMapClassifier(OneVersusRest):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> "CompactMapClassifier":
         """Learn Theta, b and w from rows and labels of at least two classes."""
-        rows, labels = validate_data(self, X, y, dtype=FLOATS)
+        rows, labels = validate_data(self, X, y, dtype=maps.FLOATS)
         check_choice("projection", self.projection, ("dense", "circulant"))
         check_choice("penalty", self.penalty, (None, "l2", "l1"))
         for name in ("n_components", "n_turns", "n_steps", "batch_size"):
             check_count(name, getattr(self, name), 0 if name == "n_turns" else 1)
         for name in ("sigma", "regularization", "penalty_weight"):
             check_positive(name, getattr(self, name))
-        self.classes_, Y = label_matrix(labels)
+        self.classes_, Y = maps.label_matrix(labels)
         rng, (k, d) = check_random_state(self.random_state), (self.n_components, rows.shape[1])
         is_dense = self.projection == "dense"
         self.sign_ = np.ones(d) if is_dense else rng.choice([-1.0, 1.0], d)
@@ -189,7 +181,7 @@ class CompactMapClassifier(OneVersusRest):
         if self.projection == "dense":
             gradient = slopes.T @ X[batch]
         else:
-            gradient = circulant_gradient(X[batch], slopes, len(vectors))
+            gradient = maps.circulant_gradient(X[batch], slopes, len(vectors))
         if self.penalty is not None:
             gradient += self.penalty_weight * (
                 vectors if self.penalty == "l2" else np.sign(vectors)
@@ -203,7 +195,7 @@ class CompactMapClassifier(OneVersusRest):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CompactKernelMap(CosineMap):
+class CompactKernelMap(maps.CosineMap):
     """Cosine features learned so that their products are a known kernel on the training rows.
 
     Minimises ``sum_ij (k(x_i, x_j) - Z(x_i) . Z(x_j))^2`` over Theta and b of
@@ -243,7 +235,7 @@ class CompactKernelMap(CosineMap):
         n_steps, size = check_count("n_steps", self.n_steps, 0), len(self.offset_) ** 2
         check_count("batch_size", self.batch_size)
         rows = X / X.dtype.type(self.sigma)
-        start = draw_frequencies(self.kernel, (X.shape[1], len(self.offset_)), rng).T
+        start = maps.draw_frequencies(self.kernel, (X.shape[1], len(self.offset_)), rng).T
         learned = _Descent(rows, start, self.offset_)
         for t in range(n_steps):
             batch = rows[rng.randint(0, len(rows), self.batch_size)]

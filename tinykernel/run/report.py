@@ -23,12 +23,7 @@ from tinykernel.model.pipelines import as_integer_model
 from tinykernel.pieces.components.spec import Components
 from tinykernel.pieces.proof import choose_schedules
 from tinykernel.pieces.ternary.spec import Ternary
-from tinykernel.run.estimate import (
-    check_counted,
-    estimate_footprint,
-    estimate_instructions,
-    least_code,
-)
+from tinykernel.run import estimate
 from tinykernel.run.footprint import measure_footprint
 from tinykernel.run.limits import DEFAULT_BUDGET, Limits, parse_limits
 from tinykernel.run.program import find_toolchain
@@ -195,12 +190,12 @@ def report(
     if kind is not None and chain is None:
         raise ToolError(f"no {kind} for {row.name} is installed; use --compiler none")
     if chain is None:
-        footprint = estimate_footprint(integer_model, row)
+        footprint = estimate.estimate_footprint(integer_model, row)
     else:
         say("linking", 0, None, row.name)
         footprint = measure_footprint(integer_model, row, chain)
     asked = limits is not None and limits.most_instructions(1.0) is not None
-    instructions = estimate_instructions(integer_model, row) if asked else None
+    instructions = estimate.estimate_instructions(integer_model, row) if asked else None
     stream = None
     if integer_model.hop:  # as the generated header states it
         packed = pack(integer_model)
@@ -287,7 +282,7 @@ def refuse_less_than_code(flash: int | None, target: str) -> None:
     """Refuse a budget that is below the code of every model, before any training."""
     if flash is None:
         return
-    code = least_code(target)
+    code = estimate.least_code(target)
     least = _with_margin(code, code)
     if flash < least:
         raise BudgetError(
@@ -344,5 +339,5 @@ def limits_on(
         limits = replace(limits, flash=parse_limits(DEFAULT_BUDGET).flash)
     refuse_less_than_code(limits.flash, target)
     if limits.most_instructions(1.0) is not None:
-        check_counted(target)  # before the training
+        estimate.check_counted(target)  # before the training
     return limits

@@ -13,17 +13,9 @@ from tinykernel.base.text import listed, percent, size
 from tinykernel.compile.targets import BOARDS, TARGETS, Target, boards_of, find_target
 from tinykernel.data.paths import find_data
 from tinykernel.face import arguments as args
+from tinykernel.face import settings
 from tinykernel.face.output import print_json, print_pairs, print_table, showing_progress
 from tinykernel.face.rows import open_model
-from tinykernel.face.settings import (
-    METHODS,
-    PARTS,
-    SETTINGS,
-    TASKS,
-    Setting,
-    complete_settings,
-    complete_targets,
-)
 
 if TYPE_CHECKING:
     from tinykernel.model.integer import IntegerModel
@@ -153,7 +145,7 @@ def convert_command(
         "--target -t TARGET",
         "processor that the budget is for",
         value="cortex-m4",
-        autocompletion=complete_targets,
+        autocompletion=settings.complete_targets,
     ),
     max_change: float = args.number_option(
         "SHARE", "largest share of rows with another label", 0.0, value=0.005
@@ -343,7 +335,7 @@ def _fits(model: IntegerModel, cores: set[str]) -> list[dict[str, Any]]:
 
 def options_command(
     names: list[str] | None = args.argument(
-        "NAME", "settings to show in full", value=None, autocompletion=complete_settings
+        "NAME", "settings to show in full", value=None, autocompletion=settings.complete_settings
     ),
     as_json: bool = args.JSON,
 ) -> None:
@@ -353,7 +345,11 @@ def options_command(
     next to the data (for export, next to the model). Its tables are [data], [train], [tune] and
     [export]. The command line takes precedence over the file.
     """
-    chosen = [args.find_setting(name, name) for name in names] if names else list(SETTINGS.values())
+    chosen = (
+        [args.find_setting(name, name) for name in names]
+        if names
+        else list(settings.SETTINGS.values())
+    )
     if as_json:
         print_json([_facts_of_setting(setting) for setting in chosen])
     elif names:
@@ -361,7 +357,7 @@ def options_command(
             print_pairs(_in_full(setting))
     else:
         columns = ("setting", "value", "default", "")
-        for part in PARTS:
+        for part in settings.PARTS:
             rows = [_row_of_setting(setting) for setting in chosen if setting.part == part]
             typer.echo(f"[{part}]")
             print_table(columns, rows)
@@ -369,25 +365,25 @@ def options_command(
         typer.echo("'tinykernel options NAME' shows one in full")
 
 
-def _row_of_setting(setting: Setting) -> tuple[str, ...]:
+def _row_of_setting(setting: settings.Setting) -> tuple[str, ...]:
     default = "-" if setting.usual is None else str(setting.usual)
     return setting.name, setting.form, default, setting.summary
 
 
-def _facts_of_setting(setting: Setting) -> dict[str, object]:
+def _facts_of_setting(setting: settings.Setting) -> dict[str, object]:
     names = {"kind": "form", "default": "usual", "text": "description"}
     same = ("name", "part", "tasks", "methods", "chosen")
     facts = {name: getattr(setting, names.get(name, name)) for name in (*same, *names)}
     return facts | {"range": setting.range or None}
 
 
-def _in_full(setting: Setting) -> list[tuple[str, str]]:
+def _in_full(setting: settings.Setting) -> list[tuple[str, str]]:
     return [
         (setting.name, setting.description),
         ("value", setting.form),
         ("range", setting.range),
         ("default", setting.usual_text),
         ("table", f"[{setting.part}]"),
-        ("tasks", "" if setting.tasks == TASKS else ", ".join(setting.tasks)),
-        ("method", "" if setting.methods == METHODS else ", ".join(setting.methods)),
+        ("tasks", "" if setting.tasks == settings.TASKS else ", ".join(setting.tasks)),
+        ("method", "" if setting.methods == settings.METHODS else ", ".join(setting.methods)),
     ]

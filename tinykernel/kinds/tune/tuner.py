@@ -31,19 +31,7 @@ from tinykernel.base.files import write_bytes_atomically
 from tinykernel.base.frames import without_codes
 from tinykernel.base.text import column_names, percent
 from tinykernel.compile.targets import find_target
-from tinykernel.kinds.tune.curve import (
-    Outcome,
-    Stopped,
-    Trial,
-    TuneResult,
-    Work,
-    curve,
-    deal_folds,
-    is_remote,
-    kilobytes,
-    run_trial,
-    smallest_good,
-)
+from tinykernel.kinds.tune import curve as curves
 from tinykernel.learn.options import SIZE_OPTIONS
 from tinykernel.model.file import load, save
 from tinykernel.run.limits import Limits, parse_limits, parse_size
@@ -73,7 +61,7 @@ def tune(
     journal: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     **parameters: Any,
-) -> TuneResult:
+) -> curves.TuneResult:
     """Find how accuracy grows with size, and the smallest model that is good enough.
 
     For each size a model is trained on all but one fold of the rows and judged on that fold, for
@@ -145,14 +133,14 @@ def tune(
         raise TargetError(f"target {target} has no flash to measure; choose a microcontroller")
     # Without a seed trials could not be compared, nor the journal continued.
     seed = options.setdefault("random_state", 0)
-    folds = deal_folds(labels, named, n_folds, seed)
+    folds = curves.deal_folds(labels, named, n_folds, seed)
     limits = Limits() if budget is None else parse_limits(budget)
     tried = _sizes(limits.flash, sizes)
     # All trainings of a size before the next one: few folds of many sizes tell little.
     rest = range(1, int(folds.max()) + 1)
-    trials = [Trial(size, fold) for size in _spread(tried) for fold in (0, -1, *rest)]
+    trials = [curves.Trial(size, fold) for size in _spread(tried) for fold in (0, -1, *rest)]
     store: Journal | None = None
-    before: dict[Trial, Outcome] = {}
+    before: dict[curves.Trial, curves.Outcome] = {}
     if journal is not None:
         fixed = {"target": target, "folds": n_folds, "limits": str(replace(limits, flash=None))}
         # Neither the order of an array in memory nor the width of its text is other data.
@@ -166,9 +154,11 @@ def tune(
     n_processors = os.cpu_count() or 1
     n_jobs = -1 if n_jobs is None else n_jobs
     if n_jobs < 0:
-        n_jobs = effective_n_jobs(n_jobs) if is_remote() else max(1, n_processors + 1 + n_jobs)
-    threads = 1 if is_remote() else max(1, n_processors // max(1, n_jobs))
-    work = Work(rows, labels, named, folds, target, limits, {**options, "n_jobs": threads})
+        n_jobs = (
+            effective_n_jobs(n_jobs) if curves.is_remote() else max(1, n_processors + 1 + n_jobs)
+        )
+    threads = 1 if curves.is_remote() else max(1, n_processors // max(1, n_jobs))
+    work = curves.Work(rows, labels, named, folds, target, limits, {**options, "n_jobs": threads})
     run = Run(work, trials, before, store, max_time)
     if n_jobs == 0:
         run.stopped = "nothing was trained"
@@ -184,7 +174,7 @@ def _sizes(budget: int | None, sizes: Sequence[str | int] | None) -> list[int]:
     tried = sorted({parse_size(size) for size in sizes})
     over = [size for size in tried if budget is not None and size > limit]
     if over or not tried:
-        problem = f"{kilobytes(over[0])} is above the budget" if over else "none given"
+        problem = f"{curves.kilobytes(over[0])} is above the budget" if over else "none given"
         raise OptionError(f"sizes: {problem}; give sizes up to the budget")
     return tried
 
@@ -197,8 +187,8 @@ def _spread(sizes: Sequence[int]) -> list[int]:
     return [sorted(sizes)[-1 - place] for place in order]
 
 
-def _result(run: "Run", target: str, *, balanced: bool) -> TuneResult:
-    points, refused = curve(run.outcomes.values(), balanced=balanced), run.refused
+def _result(run: "Run", target: str, *, balanced: bool) -> curves.TuneResult:
+    points, refused = curves.curve(run.outcomes.values(), balanced=balanced), run.refused
     if not points:  # no size has a model and a figure
         if run.stopped == "interrupted":
             raise KeyboardInterrupt
@@ -208,10 +198,10 @@ def _result(run: "Run", target: str, *, balanced: bool) -> TuneResult:
         raise BudgetError(
             f"{run.stopped} before the first size was finished{where}; give more time"
         )
-    best, highest = smallest_good(points)
-    finals = {point.budget: run.outcomes[Trial(point.budget, -1)] for point in points}
+    best, highest = curves.smallest_good(points)
+    finals = {point.budget: run.outcomes[curves.Trial(point.budget, -1)] for point in points}
     done, total = run.counts
-    return TuneResult(
+    return curves.TuneResult(
         tuple(points),
         best,
         highest,
@@ -240,7 +230,7 @@ class Journal:
         self.folder = folder
         self._header = json.loads(json.dumps({"format": _FORMAT, **about}, default=repr))
 
-    def read(self) -> list[Outcome]:
+    def read(self) -> list[curves.Outcome]:
         """Return the stored outcomes; TinykernelError if damaged or of another tuning."""
         if self.folder.exists() and not self.folder.is_dir():
             raise FileError(f"{self.folder}: is a file; remove it, as the journal needs a folder")
@@ -249,7 +239,7 @@ class Journal:
         self._check_header()
         return [self._outcome(file) for file in sorted(self.folder.glob("trial-*.json"))]
 
-    def write(self, outcome: Outcome) -> None:
+    def write(self, outcome: curves.Outcome) -> None:
         """Store an outcome, unless its size was refused; such a trial runs again."""
         if outcome.refused:
             return
@@ -264,7 +254,7 @@ class Journal:
         name = f"trial-{trial.size}-{'all' if trial.is_final else trial.fold}.json"
         _write(self.folder / name, {"size": trial.size, "fold": trial.fold, **fields})
 
-    def _model_file(self, trial: Trial) -> Path:
+    def _model_file(self, trial: curves.Trial) -> Path:
         return self.folder / f"model-{trial.size}.tkm"
 
     def _check_header(self) -> None:
@@ -284,11 +274,13 @@ class Journal:
                 f"its options, {_ADVICE}"
             )
 
-    def _outcome(self, file: Path) -> Outcome:
+    def _outcome(self, file: Path) -> curves.Outcome:
         content = _read(file)
         fingerprint = content.pop("fingerprint", None)
         try:
-            outcome = Outcome(Trial(content.pop("size"), content.pop("fold")), **content)
+            outcome = curves.Outcome(
+                curves.Trial(content.pop("size"), content.pop("fold")), **content
+            )
         except (KeyError, TypeError):
             raise _damage(file) from None
         if not outcome.trial.is_final:
@@ -350,9 +342,9 @@ class Run:
 
     def __init__(
         self,
-        work: Work,
-        trials: Sequence[Trial],
-        before: Mapping[Trial, Outcome],
+        work: curves.Work,
+        trials: Sequence[curves.Trial],
+        before: Mapping[curves.Trial, curves.Outcome],
         journal: Journal | None,
         max_time: float | None,
     ) -> None:
@@ -368,7 +360,7 @@ class Run:
         """Run the remaining trials; Ctrl-C ends this, finished ones stay."""
         self._jobs = n_jobs
         self._say("")
-        stop = None if is_remote() else threading.Event()
+        stop = None if curves.is_remote() else threading.Event()
         # One trial at a time is requested, to keep the time limit.
         jobs = Parallel(
             n_jobs,
@@ -377,7 +369,7 @@ class Run:
             batch_size=1,
             pre_dispatch="n_jobs",
         )
-        outcomes = jobs(delayed(run_trial)(self.work, trial, stop) for trial in self._next())
+        outcomes = jobs(delayed(curves.run_trial)(self.work, trial, stop) for trial in self._next())
         try:
             try:
                 for outcome in outcomes:
@@ -386,7 +378,7 @@ class Run:
                 if stop is not None:
                     stop.set()  # else Ctrl-C waits for the end of the trials
                 outcomes.close()
-        except (KeyboardInterrupt, Stopped):
+        except (KeyboardInterrupt, curves.Stopped):
             self.stopped = "interrupted"
 
     @property
@@ -405,7 +397,7 @@ class Run:
         done = sum(trial.size not in refused for trial in self.outcomes)
         return done, sum(trial.size not in refused for trial in self.trials)
 
-    def _next(self) -> Iterator[Trial]:
+    def _next(self) -> Iterator[curves.Trial]:
         while True:
             refused = self.refused
             self._left = [trial for trial in self._left if trial.size not in refused]
@@ -419,13 +411,13 @@ class Run:
             self._begun = True
             yield trial
 
-    def _in_time(self, trial: Trial) -> bool:
+    def _in_time(self, trial: curves.Trial) -> bool:
         """Say whether a trial would probably end within the time."""
         if self._max_time is None or not self._begun:
             return True  # one always runs, so that repeated runs make progress
         return time.monotonic() - self._started + self._expect(trial) < self._max_time
 
-    def _expect(self, trial: Trial) -> float:
+    def _expect(self, trial: curves.Trial) -> float:
         """Estimate the seconds of a trial from that of the closest size."""
         nearest = [
             (abs(o.trial.size - trial.size), -o.seconds * max(1, trial.size / o.trial.size))
@@ -434,12 +426,12 @@ class Run:
         ]
         return -min(nearest)[1] if nearest else 0.0
 
-    def _take(self, outcome: Outcome) -> None:
+    def _take(self, outcome: curves.Outcome) -> None:
         self.outcomes[outcome.trial] = outcome
         if self.journal is not None:
             self.journal.write(outcome)
         self._here += 1
-        size = kilobytes(outcome.trial.size)
+        size = curves.kilobytes(outcome.trial.size)
         if outcome.refused:
             text = f"{size}: no model"
         elif outcome.trial.is_final:

@@ -11,23 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.learn.choice import Fold
-from tinykernel.learn.components.passes import (
-    OUTPUT_MULTIPLE,
-    Arithmetic,
-    PhaseWindows,
-    diagonal_levels,
-    rounded_windows,
-    stored_windows,
-)
-from tinykernel.learn.components.steps import (
-    Batch,
-    Gradients,
-    Noise,
-    Outputs,
-    decide_rows,
-    learn_slot,
-    ternarise,
-)
+from tinykernel.learn.components import passes
+from tinykernel.learn.components import steps as kernels
 from tinykernel.learn.inputs import WORD, layout_of, neighbour_distance
 from tinykernel.learn.linear.training import input_moments, linear_dropout, round_linear
 from tinykernel.learn.loop import SLOTS, History, Learned, Recipe, Replan, one_cycle, run_epochs
@@ -88,7 +73,7 @@ class Learner(Learned):
         self,
         rows: MixedRows,
         recipe: Recipe,
-        arithmetic: Callable[[NDArray[np.int8]], Arithmetic] | None = None,
+        arithmetic: Callable[[NDArray[np.int8]], passes.Arithmetic] | None = None,
         cancelled: threading.Event | None = None,
     ) -> None:
         # Always in 16 bits, as the steps would be compiled once more for others.
@@ -113,7 +98,7 @@ class Learner(Learned):
         self._noise = np.float32(recipe.noise * self.sigma / np.sqrt(self.dimension))
         self.quantized = False
         self._arithmetic_of, self._cancelled = arithmetic, cancelled
-        self._arithmetic: Arithmetic | None = None
+        self._arithmetic: passes.Arithmetic | None = None
         self._draw()
         self.shadow[recipe.n_components :] = 0
         self._pool = self.rng.standard_normal(_POOL + self.dimension, dtype=np.float32)
@@ -143,7 +128,7 @@ class Learner(Learned):
     def _draw_outputs(self) -> None:
         """Draw the first weights."""
         rng, recipe = self.rng, self.recipe
-        padded = -(-self.n_outputs // OUTPUT_MULTIPLE) * OUTPUT_MULTIPLE
+        padded = -(-self.n_outputs // passes.OUTPUT_MULTIPLE) * passes.OUTPUT_MULTIPLE
         self.shadow = np.zeros((self.n_rows, padded), dtype=np.float32)
         drawn = rng.standard_normal((self.n_rows, self.n_outputs), dtype=np.float32)
         self.shadow[:, : self.n_outputs] = np.float32(_WEIGHT_SPREAD) * drawn
@@ -182,25 +167,25 @@ class Learner(Learned):
     def _scale(self) -> np.float32:
         return np.float32(self.gain[0] / np.sqrt(self.recipe.n_components))
 
-    def forward(self) -> tuple[PhaseWindows, Outputs]:
+    def forward(self) -> tuple[passes.PhaseWindows, kernels.Outputs]:
         """Return windows and read-out; the arrays may be reused by the next step."""
         threshold = _THRESHOLD if self.layout.ternary else 0.0
         n_live = np.float32(self.recipe.n_components)
-        ternarise(self.shadow, np.float32(threshold), n_live, self._weights)
-        windows = PhaseWindows(self.diagonal, self.rate, self.centre, self.level, self.mean)
+        kernels.ternarise(self.shadow, np.float32(threshold), n_live, self._weights)
+        windows = passes.PhaseWindows(self.diagonal, self.rate, self.centre, self.level, self.mean)
         if self.quantized and self._arithmetic is not None:
-            windows = stored_windows(windows, self.layout, self._arithmetic)
+            windows = passes.stored_windows(windows, self.layout, self._arithmetic)
         elif self.quantized:
-            windows = rounded_windows(windows, self.layout)
+            windows = passes.rounded_windows(windows, self.layout)
         levels, worth = self._rounded_linear()
         linear = levels * worth, self._linear_mean, self._linear_unit
-        return windows, Outputs(self._weights, self._scale(), self.offset, *linear)
+        return windows, kernels.Outputs(self._weights, self._scale(), self.offset, *linear)
 
     def prove(self) -> None:
         """Update the firmware's arithmetic, whose shifts depend on the size of G."""
         if self._arithmetic_of is None:
             return
-        levels, _ = diagonal_levels(self.diagonal, self.layout)
+        levels, _ = passes.diagonal_levels(self.diagonal, self.layout)
         self._arithmetic = self._arithmetic_of(levels.astype(np.int8))
 
     def decide(self, mixed: _Floats, inputs: NDArray[Any] | None = None) -> _Floats:
@@ -212,7 +197,7 @@ class Learner(Learned):
         edges = np.linspace(0, mixed.shape[0], 2 * self.recipe.n_threads + 1).astype(np.int64)
 
         def part(i: int) -> None:
-            decide_rows(mixed, q, edges[i], edges[i + 1], windows, outputs, out)
+            kernels.decide_rows(mixed, q, edges[i], edges[i + 1], windows, outputs, out)
 
         self._in_threads(part, edges.size - 1)
         return out
@@ -223,16 +208,18 @@ class Learner(Learned):
         seeds = self.rng.integers(0, 2**32, rows.size, dtype=np.uint32)
         windows, outputs = self.forward()
         dropout = linear_dropout(self.inputs.shape[1])
-        batch = Batch(self.mixed, self.inputs, self.targets, self.weight, rows)
+        batch = kernels.Batch(self.mixed, self.inputs, self.targets, self.weight, rows)
         shares = np.uint32(int(dropout * 2**32)), np.float32(1 / (1 - dropout))
-        noise = Noise(self._pool, starts, self._noise, seeds, *shares)
+        noise = kernels.Noise(self._pool, starts, self._noise, seeds, *shares)
         model = (windows, outputs, np.float32(_SLOPE), self._losses, self.n_outputs)
         learned = (g for name, g in self.gradients.items() if name != "gain")
         sums: list[NDArray[Any]] = [*learned, self.totals]
         self._clear(rows.size)
 
         def part(slot: int) -> None:
-            learn_slot(slot, SLOTS, batch, noise, *model, Gradients(*(g[slot] for g in sums)))
+            kernels.learn_slot(
+                slot, SLOTS, batch, noise, *model, kernels.Gradients(*(g[slot] for g in sums))
+            )
 
         self._in_threads(part, self._n_slots)
         self.gradients["gain"][:, 0] = self.totals[:, 1] / np.sqrt(self.recipe.n_components)
@@ -241,7 +228,7 @@ class Learner(Learned):
         self._update(step, np.float32(1.0 / rows.size))
         return float(self.totals[:, 0].sum() / rows.size)
 
-    def _from_levels(self, windows: PhaseWindows) -> None:
+    def _from_levels(self, windows: passes.PhaseWindows) -> None:
         """Turn gradients of levels of G and turns a unit of v into those of G and the rate."""
         diagonal, rate, centre = (self.gradients[name] for name in ("diagonal", "rate", "centre"))
         diagonal /= windows.worth.astype(np.float32)

@@ -15,16 +15,9 @@ from tinykernel.kinds.pace import Pace
 from tinykernel.learn.choice import Candidate, Fold, join_folds
 from tinykernel.learn.loop import History, TrainingResult
 from tinykernel.learn.trainset import TrainSet
+from tinykernel.learn.trees import search
 from tinykernel.learn.trees.forest import Room, TreeOptions
 from tinykernel.learn.trees.options import TREES
-from tinykernel.learn.trees.search import (
-    TreeData,
-    TreeTrial,
-    decisions_of,
-    rounds,
-    search_again,
-    tree_model,
-)
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.trees.pack import tree_bytes
 from tinykernel.pieces.trees.spec import Trees
@@ -51,7 +44,7 @@ class TreesSpec(Spec):
 
     n_bytes: int = _DEFAULT_BYTES  # of tables in flash.
     n_steps: float = np.inf  # sum of the depths of all trees plus one each.
-    trial: TreeTrial | None = None  # options, once these are chosen.
+    trial: search.TreeTrial | None = None  # options, once these are chosen.
 
     def __str__(self) -> str:
         """Describe them in words."""
@@ -103,9 +96,9 @@ class TreesKind(Kind[TreesSpec]):
                 raise too_small(problem, needed + _LEAST_BYTES)
             spec = TreesSpec(room, steps)
         if problem.options.model == "tree":
-            return [replace(spec, trial=TreeTrial(_ONE_TREE, n_outputs))]
+            return [replace(spec, trial=search.TreeTrial(_ONE_TREE, n_outputs))]
         if problem.is_quick and problem.options.model != "auto":
-            return [replace(spec, trial=TreeTrial(TreeOptions(), _QUICK_TREES * n_outputs))]
+            return [replace(spec, trial=search.TreeTrial(TreeOptions(), _QUICK_TREES * n_outputs))]
         return [spec]
 
     def skeleton(self, spec: TreesSpec, problem: Problem) -> IntegerModel:
@@ -132,13 +125,13 @@ class TreesKind(Kind[TreesSpec]):
             rows = problem.once(_rows, spec.n_bytes, spec.n_steps)
             may_try = partial(pace.may_try, self.name)
             how = problem.folds, problem.cancelled, may_try, problem.is_quick
-            for best in rounds(rows, *how):
+            for best in search.rounds(rows, *how):
                 yield [RaceTrial(replace(spec, trial=best), best.log_loss, best.accuracy)]
 
     def judge(self, spec: TreesSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
         assert spec.trial is not None
         rows = problem.once(_rows, spec.n_bytes, spec.n_steps)
-        return candidate_of(spec, decisions_of(rows, spec.trial, fold), problem, fold)
+        return candidate_of(spec, search.decisions_of(rows, spec.trial, fold), problem, fold)
 
     def fit(self, spec: TreesSpec, problem: Problem, pace: Pace) -> TrainingResult:
         """Grow trees on all rows; with many rows, options are chosen again."""
@@ -148,8 +141,8 @@ class TreesKind(Kind[TreesSpec]):
         is_searched = not problem.is_quick and problem.options.model != "tree"
         if is_searched and problem.sees_a_part:
             whole = [Fold(_others(fold.outside, rows.data), fold.outside) for fold in folds]
-            trial = search_again(rows, whole, trial, partial(pace.may_try, self.name))
-        model = tree_model(rows, trial)
+            trial = search.search_again(rows, whole, trial, partial(pace.may_try, self.name))
+        model = search.tree_model(rows, trial)
         # The loss is that on held-out rows.
         return TrainingResult(model, trial.recipe, History([{"loss": trial.log_loss}]))
 
@@ -170,8 +163,8 @@ def single_tree(
         return ""
     if not pace.leaves(len(problem.folds) * seconds):
         return ""
-    kind, trial = TreesKind(), TreeTrial(_ONE_TREE, problem.data.targets().shape[1])
-    single = tree_model(problem.once(_rows, spec.n_bytes, spec.n_steps), trial).find(Trees)
+    kind, trial = TreesKind(), search.TreeTrial(_ONE_TREE, problem.data.targets().shape[1])
+    single = search.tree_model(problem.once(_rows, spec.n_bytes, spec.n_steps), trial).find(Trees)
     assert single is not None
     sizes = tree_bytes(single), tree_bytes(trees)
     if sizes[0] > _MUCH_SMALLER * sizes[1]:
@@ -189,13 +182,15 @@ def single_tree(
     return f"model=tree makes {tables}: {choice.in_words}"
 
 
-def _rows(problem: Problem, n_bytes: int, n_steps: float) -> TreeData:
-    return TreeData.of(problem.data, Room(n_bytes, n_steps), problem.n_threads)
+def _rows(problem: Problem, n_bytes: int, n_steps: float) -> search.TreeData:
+    return search.TreeData.of(problem.data, Room(n_bytes, n_steps), problem.n_threads)
 
 
 def _few_trees(problem: Problem) -> IntegerModel:
-    rows = TreeData.of(problem.few().data, Room(_LEAST_BYTES), 1)
-    return tree_model(rows, TreeTrial(TreeOptions(), _QUICK_TREES * rows.aim.target.shape[1]))
+    rows = search.TreeData.of(problem.few().data, Room(_LEAST_BYTES), 1)
+    return search.tree_model(
+        rows, search.TreeTrial(TreeOptions(), _QUICK_TREES * rows.aim.target.shape[1])
+    )
 
 
 def _others(outside: NDArray[np.int64], data: TrainSet) -> NDArray[np.int64]:

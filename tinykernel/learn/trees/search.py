@@ -14,12 +14,7 @@ from tinykernel.base import progress
 from tinykernel.base.errors import DataError, RangeError
 from tinykernel.learn.choice import Fold, side_by_side
 from tinykernel.learn.inputs import choose_scaler
-from tinykernel.learn.linear.training import (
-    LinearLearner,
-    LinearRecipe,
-    TrainingRows,
-    linear_dropout,
-)
+from tinykernel.learn.linear import training
 from tinykernel.learn.loop import run_epochs
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.learn.trees.forest import (
@@ -377,11 +372,11 @@ class LinearPart:
     ) -> "LinearPart":
         """Train a linear part on levels Q; `scale` is the unit of each output in the scores."""
         epochs = min(_MOST_EPOCHS, round(_EPOCHS * max(1.0, np.sqrt(_ROWS / len(Q)))))
-        recipe = LinearRecipe(
-            _BITS, epochs, batch_rows=64, dropout=linear_dropout(Q.shape[1]), losses=losses
+        recipe = training.LinearRecipe(
+            _BITS, epochs, batch_rows=64, dropout=training.linear_dropout(Q.shape[1]), losses=losses
         )
-        rows = TrainingRows(Q, target.astype(np.float32), weight.astype(np.float32))
-        learner = LinearLearner(rows, recipe)
+        rows = training.TrainingRows(Q, target.astype(np.float32), weight.astype(np.float32))
+        learner = training.LinearLearner(rows, recipe)
         run_epochs(learner, epochs, stage=None)
         levels, fine, _ = learner.stored()
         worth = 2.0 ** np.ceil(np.log2(fine * scale)) / scale

@@ -5,27 +5,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.pieces import tables
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.packing import Code, Facts, Packed, Place, Work
 from tinykernel.pieces.scale.spec import Scale
-from tinykernel.pieces.tables import (
-    WORD,
-    Definition,
-    Parts,
-    Table,
-    flag,
-    float_literal,
-    integer_literal,
-    pair_words,
-    smallest_c_type,
-)
 
 _WORTH = 8  # steps of trees that take as long as one input is quantized
 
 
 def _scaler_array(
     used: NDArray[np.bool_], array: NDArray[Any], macro: str, table: str, comment: str, cast: str
-) -> Parts:
+) -> tables.Parts:
     """Store one array of the scaler as a literal or as a table; `cast` is the type of its use."""
     values = np.broadcast_to(array, used.shape)
     # What stands for a constant feature is never looked at, so it need not stand in the way.
@@ -33,29 +23,29 @@ def _scaler_array(
     values = np.where(used, values, first)
     if np.all(values == first):
         literal = (
-            float_literal(float(first))
+            tables.float_literal(float(first))
             if cast == "float"
-            else f"(({cast}){integer_literal(int(first), cast)})"
+            else f"(({cast}){tables.integer_literal(int(first), cast)})"
         )
-        return [Definition(f"{macro}(i)", literal, comment)]
-    c_type = "float" if cast == "float" else smallest_c_type(values)
+        return [tables.Definition(f"{macro}(i)", literal, comment)]
+    c_type = "float" if cast == "float" else tables.smallest_c_type(values)
     use = f"{table}[i]" if c_type == cast else f"(({cast}){table}[i])"
     return [
-        Definition(f"{macro}(i)", use, comment),
-        Table(table, c_type, values, "scaler", f"{comment}, for each input."),
+        tables.Definition(f"{macro}(i)", use, comment),
+        tables.Table(table, c_type, values, "scaler", f"{comment}, for each input."),
     ]
 
 
-def pack_scaler(scaler: Scale, used: NDArray[np.bool_], prefix: str = "") -> Parts:
+def pack_scaler(scaler: Scale, used: NDArray[np.bool_], prefix: str = "") -> tables.Parts:
     """Store offsets, multipliers, spans and shifts of the inputs; `used` marks which matter."""
     macro, table = f"TK_{prefix.upper()}", f"tk_{prefix}"
-    parts: Parts = [flag(f"{macro}RAW_FLOAT", scaler.is_float)]
+    parts: tables.Parts = [tables.flag(f"{macro}RAW_FLOAT", scaler.is_float)]
     if scaler.bits == 32:  # raw values in their order: the arrays serve people
         return parts
     offset, multiplier = ("float", "float") if scaler.is_float else ("int32_t", "uint32_t")
     slope = "levels per raw unit" if scaler.is_float else "levels per raw unit, times 2^16"
 
-    def store(name: str, array: NDArray[Any], comment: str, cast: str) -> Parts:
+    def store(name: str, array: NDArray[Any], comment: str, cast: str) -> tables.Parts:
         return _scaler_array(
             used, array, f"{macro}{name.upper()}", f"{table}{name}s", comment, cast
         )
@@ -64,14 +54,18 @@ def pack_scaler(scaler: Scale, used: NDArray[np.bool_], prefix: str = "") -> Par
     parts += store("multiplier", scaler.multiplier, slope, multiplier)
     if scaler.span is not None:
         wide = scaler.raw_dtype == "int32" or np.any(np.abs(scaler.offset.astype(np.int64)) > 2**30)
-        parts.append(flag(f"{macro}RAW_WIDE", wide, "differences of raw values need 33 bits"))
+        parts.append(
+            tables.flag(f"{macro}RAW_WIDE", wide, "differences of raw values need 33 bits")
+        )
         parts += store("span", scaler.span, "raw range above the offset", "uint32_t")
         dropped = "bits dropped from wide ranges"
         parts += store("pre_shift", scaler.pre_shift, dropped, "uint32_t")
     return parts
 
 
-def _read_raw(stage: Scale, place: Place, used: NDArray[np.bool_]) -> tuple[Parts, int | None]:
+def _read_raw(
+    stage: Scale, place: Place, used: NDArray[np.bool_]
+) -> tuple[tables.Parts, int | None]:
     """Say whether trees read raw values, and by how much these are above quantized ones."""
     # They read few, or nothing has to be computed of them: then the thresholds are those of these.
     if not getattr(place.reader, "owns_thresholds", False):
@@ -84,7 +78,7 @@ def _read_raw(stage: Scale, place: Place, used: NDArray[np.bool_]) -> tuple[Part
             zero = int(offset[0]) + (1 << (stage.bits - 1))
     if steps > place.grid.size * (1 if zero is None else _WORTH):
         return [], None
-    parts: Parts = [flag("TK_TREES_RAW", True, "which read few inputs")]
+    parts: tables.Parts = [tables.flag("TK_TREES_RAW", True, "which read few inputs")]
     return parts, zero
 
 
@@ -96,16 +90,19 @@ def pack(stage: Scale, place: Place) -> Packed:
         negative = place.following.negative
     ends = "odd inputs high, even ones low."
     parts = pack_scaler(stage, ~constant)
-    parts += [flag("TK_SIGNS", np.any(negative)), flag("TK_CONSTANTS", np.any(constant))]
+    parts += [
+        tables.flag("TK_SIGNS", np.any(negative)),
+        tables.flag("TK_CONSTANTS", np.any(constant)),
+    ]
     for name, bits, comment in (
         ("tk_signs", negative, f"Inputs that change their sign (B): a bit each, {ends}"),
         ("tk_constants", constant, f"Inputs that never varied and are ignored: {ends}"),
     ):
         if np.any(bits):
-            packed = pair_words(bits, even_high=False)
-            parts.append(Table(name, "uint32_t", packed, "scaler", comment))
+            packed = tables.pair_words(bits, even_high=False)
+            parts.append(tables.Table(name, "uint32_t", packed, "scaler", comment))
     of_trees, zero = _read_raw(stage, place, ~constant)
-    return Packed(parts + of_trees, -(-constant.size * stage.bits // WORD), layout=zero)
+    return Packed(parts + of_trees, -(-constant.size * stage.bits // tables.WORD), layout=zero)
 
 
 def _work(stage: Scale, grid: Grid, facts: Facts) -> Work:
