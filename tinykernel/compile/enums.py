@@ -16,12 +16,7 @@ from tinykernel.base.errors import OptionError, RangeError
 from tinykernel.base.files import source_folder
 from tinykernel.base.text import count
 from tinykernel.model.integer import IntegerModel
-from tinykernel.pieces.tables import (
-    float_literal,
-    in_comment,
-    integer_literal,
-    string_literal,
-)
+from tinykernel.pieces import tables
 
 _LISTED = Path(__file__).with_name("macros.txt")
 
@@ -172,12 +167,12 @@ def _gaps(
 def _gap(value: float, dtype: str) -> str:
     """Write the number for a missing value in the type of the inputs."""
     if dtype == "float32":
-        literal = float_literal(value)
+        literal = tables.float_literal(value)
     else:
         limits = np.iinfo(dtype)
         if value != int(value) or not limits.min <= value <= limits.max:
             raise RangeError(f"a missing value is {value:g}, which does not fit {dtype}")
-        literal = integer_literal(int(value))
+        literal = tables.integer_literal(int(value))
     return f"({literal})" if literal.startswith("-") else literal
 
 
@@ -188,7 +183,7 @@ def _where(column: str, places: dict[str, int]) -> str:
 
 def _quote(text: str) -> str:
     more = "..." if len(text) > _LONGEST_SHOWN else ""
-    return in_comment(string_literal(text[:_LONGEST_SHOWN])) + more
+    return tables.in_comment(tables.string_literal(text[:_LONGEST_SHOWN])) + more
 
 
 def _name(name: str, column: str, text: str, taken: set[str]) -> tuple[str, str]:

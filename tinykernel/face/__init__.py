@@ -15,20 +15,17 @@ import typer
 from tinykernel.base.text import visible
 from tinykernel.face import output
 from tinykernel.face.arguments import flag
-from tinykernel.face.commands.boards import emulate_command, monitor_command, record_command
-from tinykernel.face.commands.calibrate import calibrate_command
-from tinykernel.face.commands.data import data_command
-from tinykernel.face.commands.evaluate import drift_command, evaluate_command, verify_command
-from tinykernel.face.commands.export import export_command, flash_command
-from tinykernel.face.commands.inspect import (
-    convert_command,
-    inspect_command,
-    options_command,
-    targets_command,
+from tinykernel.face.commands import (
+    boards,
+    calibrate,
+    data,
+    evaluate,
+    export,
+    inspect,
+    predict,
+    report,
+    train,
 )
-from tinykernel.face.commands.predict import predict_command
-from tinykernel.face.commands.report import bench_command, demo_command, report_command, try_command
-from tinykernel.face.commands.train import train_command, tune_command
 
 __all__ = ["app", "main"]
 
@@ -61,60 +58,66 @@ def _root(
 
 
 _COMMANDS: dict[Callable[..., None], tuple[str, str]] = {
-    train_command: (
+    train.train_command: (
         "train digits.npz -o digits.tkm --budget 8KB --image-shape 8x8",
         "train motion --window 2.56s --label activity -o motion.tkm",
     ),
-    tune_command: (
+    train.tune_command: (
         "tune digits.npz --budget 8KB --target cortex-m0plus -o best.tkm",
         "tune digits.npz --pick 4KB -o small.tkm",
     ),
-    data_command: (
+    data.data_command: (
         "data motion --window 2s --label activity",
         "data motion --name '{label}_{person}_*' --html motion.html",
     ),
-    verify_command: (
+    evaluate.verify_command: (
         "verify digits.tkm digits.npz --target host,cortex-m4",
         "verify digits.tkm digits.npz --port auto",
     ),
-    report_command: (
+    report.report_command: (
         "report digits.tkm --target cortex-m4 --budget 8KB",
         "report digits.tkm --data digits.npz --html digits.html",
     ),
-    try_command: ("try digits.tkm", "try words.tkm --serve"),
-    bench_command: ("bench digits.tkm", "bench digits.tkm --target cortex-m4 --clock 80MHz"),
-    export_command: (
+    report.try_command: ("try digits.tkm", "try words.tkm --serve"),
+    report.bench_command: ("bench digits.tkm", "bench digits.tkm --target cortex-m4 --clock 80MHz"),
+    export.export_command: (
         "export digits.tkm --target cortex-m4 --data digits.npz -o firmware",
         "export digits.tkm --data digits.npz --check firmware",
     ),
-    flash_command: ("flash firmware", "flash firmware --port /dev/ttyACM0"),
-    record_command: (
+    export.flash_command: ("flash firmware", "flash firmware --port /dev/ttyACM0"),
+    boards.record_command: (
         "record --port auto --label walking -o motion",
         "record --port auto --label walking --seconds 30 -o motion",
     ),
-    monitor_command: (
+    boards.monitor_command: (
         "monitor motion.tkm --port auto",
         "monitor motion.tkm --port auto --log decisions.csv",
     ),
-    emulate_command: ("emulate digits.tkm --target cortex-m4", "emulate --sensor shaking"),
-    predict_command: (
+    boards.emulate_command: ("emulate digits.tkm --target cortex-m4", "emulate --sensor shaking"),
+    predict.predict_command: (
         "predict digits.tkm digits.npz -o labels.csv",
         "predict motion.tkm --stream motion/p1.csv",
     ),
-    evaluate_command: (
+    evaluate.evaluate_command: (
         "evaluate digits.tkm digits.npz",
         "evaluate digits.tkm new.npz --train digits.npz",
     ),
-    calibrate_command: (
+    calibrate.calibrate_command: (
         "calibrate digits.tkm new.npz --max-error 1% -o sure.tkm",
         "calibrate digits.tkm new.npz --coverage 95% -o sure.tkm",
     ),
-    drift_command: ("drift sure.tkm counters.bin", "drift digits.tkm counters.bin --data new.npz"),
-    convert_command: ("convert booster.txt -o gesture.tkm", "convert booster.ubj -o gesture.tkm"),
-    inspect_command: ("inspect digits.tkm", "inspect digits.tkm --proof digits.json"),
-    targets_command: ("targets", "targets --fits digits.tkm"),
-    options_command: ("options", "options epochs budget"),
-    demo_command: ("demo", "demo -o digits --force"),
+    evaluate.drift_command: (
+        "drift sure.tkm counters.bin",
+        "drift digits.tkm counters.bin --data new.npz",
+    ),
+    inspect.convert_command: (
+        "convert booster.txt -o gesture.tkm",
+        "convert booster.ubj -o gesture.tkm",
+    ),
+    inspect.inspect_command: ("inspect digits.tkm", "inspect digits.tkm --proof digits.json"),
+    inspect.targets_command: ("targets", "targets --fits digits.tkm"),
+    inspect.options_command: ("options", "options epochs budget"),
+    report.demo_command: ("demo", "demo -o digits --force"),
 }
 for _command, _examples in _COMMANDS.items():
     # Click joins the lines of a paragraph, but of one that begins with \b.

@@ -16,14 +16,8 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from tinykernel.base import files
 from tinykernel.base.errors import FileError, FormatError, LinkError, OptionError, TinykernelError
-from tinykernel.base.files import (
-    changed_files,
-    refuse_inputs,
-    refuse_occupied,
-    unwritable,
-    write_bytes_atomically,
-)
 from tinykernel.base.options import SUCCESSORS
 from tinykernel.base.reading import as_text, number, share
 from tinykernel.base.text import similar
@@ -179,7 +173,7 @@ def check_output_file(
     path: Path, suffixes: Sequence[str] = (), inputs: Iterable[Path] = ()
 ) -> None:
     """Refuse an output file that cannot be written, with another suffix, or of the `inputs`."""
-    refuse_inputs(path, inputs)
+    files.refuse_inputs(path, inputs)
     if suffixes and path.suffix.lower() not in suffixes:
         known = " or ".join(suffixes)
         raise FileError(f"{path}: cannot write this file type; use {known}")
@@ -197,10 +191,10 @@ def check_output_file(
 
 def check_output_folder(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> bool:
     """Refuse a folder that cannot be written or holds an input; return whether to replace it."""
-    refuse_inputs(path, inputs)
-    force = force or not changed_files(path)
+    files.refuse_inputs(path, inputs)
+    force = force or not files.changed_files(path)
     try:
-        refuse_occupied(path, force=force)
+        files.refuse_occupied(path, force=force)
     except OSError as error:
         raise FileError(f"{path}: cannot be read ({error.strerror})") from None
     parent = next(folder for folder in path.absolute().parents if folder.exists())
@@ -216,7 +210,7 @@ def _check_writable(folder: Path, path: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise files.unwritable(path, error) from None
 
 
 _HINTS = {name: setting.hint for name, setting in SETTINGS.items()}
@@ -366,7 +360,7 @@ def _write_file(path: Path, texts: Mapping[str, str]) -> None:
             for name, text in texts.items()
             if SETTINGS[name].part == part
         ]
-    write_bytes_atomically(path, "".join(f"{line}\n" for line in lines).encode("utf-8"))
+    files.write_bytes_atomically(path, "".join(f"{line}\n" for line in lines).encode("utf-8"))
 
 
 def typed_settings(

@@ -18,15 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tinykernel.base import checks
-from tinykernel.base.checks import (
-    DEFAULT_LAYOUT,
-    LARGEST_SEED,
-    LINEAR_BITS,
-    Check,
-    at_least,
-    between,
-    one_of,
-)
 from tinykernel.base.errors import OptionError, ShapeError
 from tinykernel.base.options import declared, option, options_of
 from tinykernel.base.reading import loss as read_loss
@@ -126,7 +117,7 @@ class CommonOptions:
 
     epochs: int | None = option(
         None,
-        at_least(1),
+        checks.at_least(1),
         "Passes over the training rows.",
         chosen="6 to 120, fewer for more rows",
     )
@@ -145,7 +136,7 @@ class CommonOptions:
     )
     linear: int | str = option(
         "auto",
-        one_of("auto", "off", *LINEAR_BITS),
+        checks.one_of("auto", "off", *checks.LINEAR_BITS),
         "Bits of each weight of the linear part, which adds to the scores. It takes the quantized "
         'inputs of tables, or the counts of signals and images. "auto": the best that fits a '
         "budget; else 8 bits on inputs and 4 bits on counts, and none beside components of a "
@@ -153,14 +144,14 @@ class CommonOptions:
     )
     validation_fraction: float | None = option(
         None,
-        between(0, 0.5, "above 0 and below 0.5", open_ends=True),
+        checks.between(0, 0.5, "above 0 and below 0.5", open_ends=True),
         "Share of training rows to choose the epoch. Whole groups are held out, or else rows of "
         "every class. In Python `fit` also takes validation rows.",
         typed={"name": "validation", "form": "SHARE"},
     )
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
         None,
-        Check(checks.seed, f"0 to {LARGEST_SEED}"),
+        checks.Check(checks.seed, f"0 to {checks.LARGEST_SEED}"),
         "Random seed.",
         type="int, RandomState or None",
         form="int",
@@ -168,7 +159,7 @@ class CommonOptions:
     )
     n_jobs: int | None = option(
         None,
-        Check(checks.threads, "1 or more, or -1"),
+        checks.Check(checks.threads, "1 or more, or -1"),
         "Number of threads. It does not change the result.",
         chosen="all that numba uses, as with -1",
     )
@@ -208,7 +199,7 @@ class Parameters(_OptionsOfKinds, MachineParameters):
 
     model: str = option(
         "auto",
-        one_of("auto", *(name for kind in KINDS for name in kind.names)),
+        checks.one_of("auto", *(name for kind in KINDS for name in kind.names)),
         f'Kind of model. {". ".join(map(_titles, INPUTS))}. "auto": the best on held-out rows.',
     )
 
@@ -219,7 +210,7 @@ class ClassParameters:
 
     class_weight: Mapping[Any, float] | str | None = option(
         None,
-        Check(checks.class_weight),
+        checks.Check(checks.class_weight),
         'Weights of the classes: "balanced", or such as %s. "balanced" gives all classes the same '
         "total weight. They multiply the weights of the rows.",
         type='dict, "balanced" or None',
@@ -244,7 +235,7 @@ class TrainerOptions(ClassParameters, Parameters):
     """
 
     of_values: ClassVar[bool] = False
-    usual_layout: ClassVar[str] = DEFAULT_LAYOUT
+    usual_layout: ClassVar[str] = checks.DEFAULT_LAYOUT
     #: Usual bits of the linear part beside components; None without one.
     bits_beside: ClassVar[int | None] = None
 

@@ -12,13 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from tinykernel.base.checks import check_count, check_positive, thread_count
 from tinykernel.base.errors import OptionError
 from tinykernel.kinds.estimators.machines import MachineClassifier
+from tinykernel.learn import inputs
 from tinykernel.learn.choice import side_by_side
-from tinykernel.learn.inputs import (
-    SharedTransform,
-    choose_scaling,
-    draw_transform,
-    neighbour_distance,
-)
 from tinykernel.learn.trainset import TrainSet, prepare
 from tinykernel.model import fixed as phases
 from tinykernel.model.fixed import Sums, kernel_model
@@ -169,15 +164,17 @@ class _Drawn:
     def __init__(
         self, data: TrainSet, n_components: int, sigma: float | None, rng: np.random.Generator
     ) -> None:
-        bits, scaling = choose_scaling(data.X, data.raw_dtype, "auto", "auto")
+        bits, scaling = inputs.choose_scaling(data.X, data.raw_dtype, "auto", "auto")
         self.data, self.n_components = data, n_components
-        self.transform: SharedTransform = draw_transform(scaling, bits, data.raw_dtype, rng)
+        self.transform: inputs.SharedTransform = inputs.draw_transform(
+            scaling, bits, data.raw_dtype, rng
+        )
         d, sign = self.transform.dimension, self.transform.live_sign
         mixing = self.transform.permutation
         shape = (-(-n_components // d), d)
         diagonal = rng.choice(np.array([-1, 1], dtype=np.int8), shape)
         # Rows are in random order.
-        distance = neighbour_distance(self.transform.mix(data.X[:500]), rng)
+        distance = inputs.neighbour_distance(self.transform.mix(data.X[:500]), rng)
         self.sigma = float(_SIGMA * distance if sigma is None else sigma)
         halve = choose_schedules(sign, bits, mixing, diagonal, "sign")
         # Turns of the phase per unit of v; beyond half a turn phases only repeat.

@@ -12,13 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from tinykernel.base.errors import DataError, ShapeError
 from tinykernel.base.frames import in_numbers
 from tinykernel.base.options import declared
-from tinykernel.kinds.estimators.machines import (
-    Budgeted,
-    KernelEstimator,
-    MachineClassifier,
-    elsewhere,
-    flat,
-)
+from tinykernel.kinds.estimators import machines
 from tinykernel.learn.calibration import Calibration, calibrate
 from tinykernel.learn.options import (
     ClassParameters,
@@ -64,7 +58,7 @@ def _check_labels(y: NDArray[Any]) -> None:
         raise DataError(problem, task="numbers") from None
 
 
-class BaseClassifier(MachineClassifier, KernelEstimator):
+class BaseClassifier(machines.MachineClassifier, machines.KernelEstimator):
     """Base of the classifiers that are trained here."""
 
     KIND: ClassVar[type[TrainerOptions]] = TrainerOptions
@@ -114,7 +108,7 @@ class BaseClassifier(MachineClassifier, KernelEstimator):
         check_is_fitted(self)
         calibration = calibrate(
             self.quantize(),
-            flat(in_numbers(self, X))[0],
+            machines.flat(in_numbers(self, X))[0],
             y,
             max_error=max_error,
             coverage=coverage,
@@ -122,7 +116,9 @@ class BaseClassifier(MachineClassifier, KernelEstimator):
             confidence=confidence,
             groups=groups,
             false_alarms=false_alarms,
-            known=None if known is None else (flat(in_numbers(self, known[0]))[0], known[1]),
+            known=None
+            if known is None
+            else (machines.flat(in_numbers(self, known[0]))[0], known[1]),
         )
         assert calibration.model.decision is not None
         self.decision_ = calibration.model.decision
@@ -154,7 +150,7 @@ class BaseClassifier(MachineClassifier, KernelEstimator):
 
 @declared
 @dataclass(kw_only=True, eq=False, repr=False)
-class Classifier(Budgeted, BaseClassifier, ClassParameters, Parameters):
+class Classifier(machines.Budgeted, BaseClassifier, ClassParameters, Parameters):
     """A classifier for microcontrollers: the kind of model that is best for the rows.
 
     Kinds of models and their sizes compete on held-out rows, within a budget, unless parameters
@@ -250,11 +246,11 @@ class TernaryKernelClassifier(BaseClassifier, ClassParameters, MachineParameters
     True
     """
 
-    ELSEWHERE: ClassVar[dict[str, str]] = elsewhere("Classifier")
+    ELSEWHERE: ClassVar[dict[str, str]] = machines.elsewhere("Classifier")
     MODEL: ClassVar[str] = "components"
 
 
-class BaseRegressor(RegressorMixin, KernelEstimator):
+class BaseRegressor(RegressorMixin, machines.KernelEstimator):
     """Base of the regressors."""
 
     KIND: ClassVar[type[TrainerOptions]] = RegressorOptions
@@ -313,7 +309,7 @@ class BaseRegressor(RegressorMixin, KernelEstimator):
 
 @declared
 @dataclass(kw_only=True, eq=False, repr=False)
-class Regressor(Budgeted, BaseRegressor, ValueParameters, Parameters):
+class Regressor(machines.Budgeted, BaseRegressor, ValueParameters, Parameters):
     """A regressor for microcontrollers: the kind of model that is best for the rows.
 
     Kinds of models compete as for `Classifier`. The firmware gives values in fixed point,
@@ -377,7 +373,7 @@ class TernaryKernelRegressor(BaseRegressor, ValueParameters, MachineParameters):
     True
     """
 
-    ELSEWHERE: ClassVar[dict[str, str]] = elsewhere("Regressor")
+    ELSEWHERE: ClassVar[dict[str, str]] = machines.elsewhere("Regressor")
     MODEL: ClassVar[str] = "components"
 
 

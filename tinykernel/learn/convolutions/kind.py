@@ -9,14 +9,10 @@ import numpy as np
 from tinykernel.kinds.kind import Kind, Problem, Spec, candidate_of
 from tinykernel.kinds.pace import Pace
 from tinykernel.learn.choice import Candidate, Fold
+from tinykernel.learn.convolutions import training
 from tinykernel.learn.convolutions.chains import no_chains, responses_of
 from tinykernel.learn.convolutions.options import CHAINS, SEPARABLE
 from tinykernel.learn.convolutions.separable import no_separable
-from tinykernel.learn.convolutions.training import (
-    ImageSettings,
-    PreparedConvolutions,
-    PreparedImages,
-)
 from tinykernel.learn.loop import TrainingResult
 from tinykernel.learn.loss import WIDE_TEMPERATURES
 from tinykernel.learn.signals.clips import PreparedClips
@@ -40,7 +36,7 @@ _MOST_OF_CLIPS = 80
 
 
 @dataclass(frozen=True)
-class ChannelsSpec(ImageSettings, Spec):
+class ChannelsSpec(training.ImageSettings, Spec):
     """Number of channels, and the bits of the linear part behind them."""
 
     SIZE: ClassVar[str] = CHAINS.size
@@ -145,7 +141,7 @@ class SeparableKind(ConvolutionsKind):
 KINDS = (ChainsKind(), SeparableKind())
 
 
-def _prepare(problem: Problem, validation_fraction: float | None) -> PreparedConvolutions:
+def _prepare(problem: Problem, validation_fraction: float | None) -> training.PreparedConvolutions:
     """Return images, or the spectra of signals, with a share held out to choose the best epoch.
 
     They are computed once, also for trainings with other numbers of threads.
@@ -154,10 +150,10 @@ def _prepare(problem: Problem, validation_fraction: float | None) -> PreparedCon
     return replace(problem.once(_split, validation_fraction), options=options)
 
 
-def _split(problem: Problem, validation_fraction: float | None) -> PreparedConvolutions:
+def _split(problem: Problem, validation_fraction: float | None) -> training.PreparedConvolutions:
     assert problem.shape is not None
     if problem.clips is not None:
         return PreparedClips.of_clips(problem.data, problem.options, problem.shape, problem.clips)
-    kind = PreparedImages if len(problem.shape) == 3 else PreparedPlanes
+    kind = training.PreparedImages if len(problem.shape) == 3 else PreparedPlanes
     options = replace(problem.options, validation_fraction=validation_fraction)
     return kind.of(problem.data, options, problem.shape)

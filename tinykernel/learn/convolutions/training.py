@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 from tinykernel.base.errors import OptionError, ShapeError
 from tinykernel.learn.augment import Augmentation
 from tinykernel.learn.choice import Fold
-from tinykernel.learn.convolutions.chains import (
-    ConvolutionLearner,
-    ConvolutionPlan,
-    ImageLearner,
-    as_levels,
-    convolution_plan,
-)
+from tinykernel.learn.convolutions import chains
 from tinykernel.learn.convolutions.separable import SeparableLearner, SeparablePlan, separable_plan
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear import training
@@ -57,10 +51,10 @@ class PreparedConvolutions(ABC):
     options: TrainerOptions
     grid: Grid
     #: By whether convolutions are separable.
-    LEARNERS: ClassVar[dict[bool, type[ImageLearner]]]
+    LEARNERS: ClassVar[dict[bool, type[chains.ImageLearner]]]
 
     @abstractmethod
-    def plan(self, settings: ImageSettings, n_rows: int) -> ConvolutionPlan | SeparablePlan:
+    def plan(self, settings: ImageSettings, n_rows: int) -> chains.ConvolutionPlan | SeparablePlan:
         """Return the layers and how they are trained, with the epochs for so many rows."""
 
     @abstractmethod
@@ -73,7 +67,7 @@ class PreparedConvolutions(ABC):
 
     def learner(
         self, settings: ImageSettings, rows: training.TrainingRows | None = None
-    ) -> ImageLearner:
+    ) -> chains.ImageLearner:
         """Begin with convolutions, on all rows or some of them."""
         n, rows = settings.n_channels, rows or self.rows
         if n > MOST_CHANNELS:
@@ -82,10 +76,10 @@ class PreparedConvolutions(ABC):
         return self.LEARNERS[settings.is_separable](rows, plan, self.augmentation(settings))
 
     @abstractmethod
-    def stages(self, learner: ImageLearner) -> tuple[Stage, ...]:
+    def stages(self, learner: chains.ImageLearner) -> tuple[Stage, ...]:
         """Return the stages before the linear part; TinykernelError for what the C lacks."""
 
-    def model(self, learner: ImageLearner) -> IntegerModel:
+    def model(self, learner: chains.ImageLearner) -> IntegerModel:
         """Return the model of a learner."""
         stages = self.stages(learner)
         model = training.chained_model(stages, self.grid, self.data.meaning, learner.stored())
@@ -101,7 +95,7 @@ class PreparedConvolutions(ABC):
         return TrainingResult(self.model(learner), learner.plan, history)
 
     @staticmethod
-    def _shorten(learner: ImageLearner, share: float) -> ImageLearner:
+    def _shorten(learner: chains.ImageLearner, share: float) -> chains.ImageLearner:
         epochs = int(np.ceil(learner.recipe.epochs * share))
         learner.recipe = replace(learner.recipe, epochs=epochs)
         learner.plan = replace(learner.plan, linear=learner.recipe)
@@ -121,8 +115,8 @@ class PreparedImages(PreparedConvolutions):
     scaler: Scale
     frame: Frame | None
     shape: tuple[int, ...]
-    LEARNERS: ClassVar[dict[bool, type[ImageLearner]]] = {
-        False: ConvolutionLearner,
+    LEARNERS: ClassVar[dict[bool, type[chains.ImageLearner]]] = {
+        False: chains.ConvolutionLearner,
         True: SeparableLearner,
     }
 
@@ -142,17 +136,17 @@ class PreparedImages(PreparedConvolutions):
         scope = "global" if shape[2] == 1 else "auto"
         scaler = choose_scaler(pixels, data.raw_dtype, 8, scope)
         training.check_channels(scaler)
-        rows = rows.map_rows(lambda raw: as_levels(raw, scaler, shape))
+        rows = rows.map_rows(lambda raw: chains.as_levels(raw, scaler, shape))
         grid = Grid.raw(data.raw_dtype, *shape) if frame is None else frame.taken
         return PreparedImages(data, rows, options, grid, scaler, frame, shape)
 
-    def plan(self, settings: ImageSettings, n_rows: int) -> ConvolutionPlan | SeparablePlan:
+    def plan(self, settings: ImageSettings, n_rows: int) -> chains.ConvolutionPlan | SeparablePlan:
         """Return the layers and how they are trained, with the epochs for so many rows."""
         options, is_separable = self.options, settings.is_separable
         epochs = _EPOCHS if is_separable else _EPOCHS_OF_CHAINS
         linear = training.linear_recipe(options, n_rows, settings.bits, epochs, self.data.losses)
         if not is_separable:
-            return convolution_plan(self.shape, settings.n_channels, linear)
+            return chains.convolution_plan(self.shape, settings.n_channels, linear)
         if options.epochs is None:
             linear = replace(linear, epochs=min(linear.epochs, _MOST_EPOCHS))
         size = self.shape, settings.n_channels
@@ -163,7 +157,7 @@ class PreparedImages(PreparedConvolutions):
         usual = _VARIED if settings.is_separable else _VARIED_CHAINS
         return Augmentation.of(usual if self.options.augment is None else self.options.augment)
 
-    def stages(self, learner: ImageLearner) -> tuple[Stage, ...]:
+    def stages(self, learner: chains.ImageLearner) -> tuple[Stage, ...]:
         """Return the frame if there is one, levels, and convolutions."""
         stages = learner.stages(self.scaler)
         return stages if self.frame is None else (self.frame, *stages)
