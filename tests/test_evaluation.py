@@ -14,15 +14,8 @@ from tests.refusals import refused
 from tinykernel import TernaryKernelClassifier
 from tinykernel.base.errors import TinykernelError
 from tinykernel.data.splits import KEPT, record_of, seen_before
-from tinykernel.judge import models
+from tinykernel.judge import figures, models
 from tinykernel.judge.baselines import label_baselines
-from tinykernel.judge.figures import (
-    Baseline,
-    accuracy_interval,
-    compare,
-    compare_values,
-    interval_in_words,
-)
 from tinykernel.judge.models import cautions, evaluate, evaluate_clips, far_groups, from_few_groups
 from tinykernel.learn.confidence import intraclass_correlation, is_positive
 
@@ -38,9 +31,11 @@ def test_interval_of_independent_rows(counts):
     right, n = counts
     outcome = np.arange(n) < right
     expected = binomtest(right, n).proportion_ci(method="exact")
-    assert accuracy_interval(outcome) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert figures.accuracy_interval(outcome) == pytest.approx(
+        (expected.low, expected.high), abs=1e-9
+    )
     if n >= 8:
-        low, high = accuracy_interval(outcome, np.arange(n))
+        low, high = figures.accuracy_interval(outcome, np.arange(n))
         assert low <= expected.low + 0.02
         assert high >= expected.high - 0.02
 
@@ -51,8 +46,8 @@ def test_interval_of_groups(n_groups, size, seed):
     """Rows that are copies of each other add no certainty; the interval holds the share."""
     rng = np.random.default_rng(seed)
     one = rng.random(n_groups) < 0.7
-    copies = accuracy_interval(np.repeat(one, size), np.repeat(np.arange(n_groups), size))
-    alone = accuracy_interval(one)
+    copies = figures.accuracy_interval(np.repeat(one, size), np.repeat(np.arange(n_groups), size))
+    alone = figures.accuracy_interval(one)
     assert copies[1] - copies[0] >= 0.95 * (alone[1] - alone[0])
     assert copies[0] <= one.mean() <= copies[1]
 
@@ -105,7 +100,9 @@ def test_intervals_of_the_mean_recall_hold_for_labels_of_few_groups(few, same):
         groups = np.concatenate([np.repeat(np.arange(12), each) for each in counts])
         labels = np.repeat(np.arange(3), counts.sum(axis=1))
         right = rng.random(len(labels)) < rate[labels, groups]
-        low, high = compare(labels, np.where(right, labels, 3), groups=groups).balanced_interval
+        low, high = figures.compare(
+            labels, np.where(right, labels, 3), groups=groups
+        ).balanced_interval
         held.append(low <= 2.3 / 3 <= high)
         width.append(high - low)
     assert np.mean(held) >= 0.92
@@ -129,9 +126,9 @@ def test_a_group_that_is_far_worse_is_named():
 def test_few_groups_have_no_interval():
     """Seven groups have none, the words say so, and seven prove nothing."""
     groups = np.arange(70) % 7
-    assert compare(groups > 1, groups > 1, groups=groups).interval is None
-    assert compare_values(groups, groups + 1, groups).interval is None
-    assert interval_in_words(None, 1) == "too few groups for an interval"
+    assert figures.compare(groups > 1, groups > 1, groups=groups).interval is None
+    assert figures.compare_values(groups, groups + 1, groups).interval is None
+    assert figures.interval_in_words(None, 1) == "too few groups for an interval"
     gain = np.ones(100)
     found = [is_positive(gain, np.arange(100) % number) for number in (1, 7, 8)]
     assert found == [False, False, True]
@@ -142,7 +139,7 @@ def test_few_groups_have_no_interval():
 def test_figures(pairs):
     """Every figure is that of scikit-learn."""
     true, got = (np.array(labels) for labels in zip(*pairs, strict=True))
-    found = compare(true, got, classes=("a", "b", "c"))
+    found = figures.compare(true, got, classes=("a", "b", "c"))
     labels = ["a", "b", "c"]
     assert np.array_equal(found.confusion, metrics.confusion_matrix(true, got, labels=labels))
     assert found.accuracy == pytest.approx(metrics.accuracy_score(true, got))
@@ -188,7 +185,9 @@ def test_baselines_learn_from_the_resized_image():
 
     def look(train, test, *_, **__):
         learned[:] = train[0], test[0]
-        return {"linear": Baseline("a linear model", 1, 30, {}, "", "", False, False, False)}
+        return {
+            "linear": figures.Baseline("a linear model", 1, 30, {}, "", "", False, False, False)
+        }
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "label_baselines", look)
@@ -257,7 +256,7 @@ def data(kind: str):
 def test_cautions(kind, expected):
     """Each thing that makes an accuracy mean little is said, and no option of a command."""
     X, y, X_test, y_test = data(kind)
-    found = compare(y_test, np.zeros(100, dtype=int), classes=(0, 1))
+    found = figures.compare(y_test, np.zeros(100, dtype=int), classes=(0, 1))
     lines = cautions(found, X, y, X_test, names="abcdefg"[: X.shape[1]])
     said = [line for line in lines if expected and expected in line]
     assert len(said) == bool(expected), lines
@@ -269,7 +268,7 @@ def test_cautions(kind, expected):
 @pytest.mark.parametrize(("y", "got"), [((0, 1), ("a", "b")), (("0", "1"), (0, 1))])
 def test_labels_of_another_kind_are_refused(y, got):
     """Text beside numbers is refused: nothing says which label stands for which."""
-    refused(TinykernelError, compare, y, got, classes=got)
+    refused(TinykernelError, figures.compare, y, got, classes=got)
 
 
 @pytest.mark.parametrize("n", [50, 20 * KEPT])

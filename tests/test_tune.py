@@ -22,15 +22,7 @@ from tinykernel.base.errors import (
     RowsError,
     ToolError,
 )
-from tinykernel.kinds.tune.curve import (
-    Outcome,
-    Point,
-    Trial,
-    curve,
-    deal_folds,
-    scheduler,
-    smallest_good,
-)
+from tinykernel.kinds.tune import curve as curves
 from tinykernel.kinds.tune.tuner import Journal
 from tinykernel.pieces.components.spec import Components
 from tinykernel.run.report import Report, report
@@ -55,14 +47,14 @@ def no_tools(monkeypatch):
 @pytest.fixture
 def trained(monkeypatch):
     """Trials that cost nothing: larger models are better; the list tells which were made."""
-    made: list[Trial] = []
+    made: list[curves.Trial] = []
 
     def fake(work, trial, stop=None):
         made.append(trial)
         if trial.is_final:
-            return Outcome(trial, 0.01, memory=MEMORY, counted="by hand", model=MODEL)
+            return curves.Outcome(trial, 0.01, memory=MEMORY, counted="by hand", model=MODEL)
         right = 40 + trial.size // 1024
-        return Outcome(trial, 0.01, confusion=[[right, 50 - right], [0, 50]])
+        return curves.Outcome(trial, 0.01, confusion=[[right, 50 - right], [0, 50]])
 
     monkeypatch.setattr("tinykernel.kinds.tune.curve.run_trial", fake)
     return made
@@ -72,33 +64,37 @@ def data(classes: int = 2):
     return blobs(60, 0, classes)
 
 
-def point(budget: int, accuracy: float, error: float) -> Point:
-    return Point(budget, accuracy, error, (accuracy,), budget, 100, 50, "gcc", 1000, "qemu")
+def point(budget: int, accuracy: float, error: float) -> curves.Point:
+    return curves.Point(budget, accuracy, error, (accuracy,), budget, 100, 50, "gcc", 1000, "qemu")
 
 
 def test_the_smallest_within_one_standard_error_of_the_best():
     """The error of the best decides, not that of the small ones; flash tells which is small."""
     points = [point(2, 0.90, 0.2), point(3, 0.94, 0.0), point(4, 0.95, 0.01), point(8, 0.95, 0.01)]
-    good, best = smallest_good(points)
+    good, best = curves.smallest_good(points)
     assert (good.budget, best.budget) == (3, 4)
-    assert smallest_good([point(2, 0.93, 0.5), point(4, 0.95, 0.01)])[0].budget == 4
+    assert curves.smallest_good([point(2, 0.93, 0.5), point(4, 0.95, 0.01)])[0].budget == 4
 
 
-def outcome(size: int, fold: int, right: int, groups=None, flash: int = 1000) -> Outcome:
+def outcome(size: int, fold: int, right: int, groups=None, flash: int = 1000) -> curves.Outcome:
     if fold < 0:
         memory = Report("cortex-m4", "estimate", flash, {}, 0, 10, 20, 1 << 20, 1 << 20)
-        return Outcome(Trial(size, fold), 1.0, memory=memory, counted="-", model=MODEL)
-    return Outcome(Trial(size, fold), 1.0, confusion=[[right, 50 - right], [0, 50]], groups=groups)
+        return curves.Outcome(
+            curves.Trial(size, fold), 1.0, memory=memory, counted="-", model=MODEL
+        )
+    return curves.Outcome(
+        curves.Trial(size, fold), 1.0, confusion=[[right, 50 - right], [0, 50]], groups=groups
+    )
 
 
 def test_points_are_judged_on_the_same_folds():
     """After an early end sizes with fewer folds are no points, nor those without a final model."""
     few = [outcome(1, -1, 0), outcome(1, 0, 40), outcome(3, -1, 0), outcome(4, 0, 50)]
     more = [outcome(2, -1, 0, flash=900), outcome(2, 0, 45)]
-    points = curve([*few, *more], balanced=False)
+    points = curves.curve([*few, *more], balanced=False)
     assert [(p.budget, p.accuracy) for p in points] == [(1, 0.9), (2, 0.95)]
     assert [p.on_front for p in points] == [False, True]  # less flash and better
-    (alone,) = curve([*few, *more, outcome(2, 1, 40)], balanced=False)
+    (alone,) = curves.curve([*few, *more, outcome(2, 1, 40)], balanced=False)
     assert (alone.budget, alone.folds) == (2, (0.95, 0.9))
 
 
@@ -106,20 +102,22 @@ def test_the_first_sizes_span_the_range(trained):
     """In little time all folds of the largest size are trained, then those of a small one."""
     X, y = data()
     tune(X, y, sizes=["2KB", "3KB", "4KB", "6KB"], n_folds=2, n_jobs=1)
-    assert trained[:3] == [Trial(6144, 0), Trial(6144, -1), Trial(6144, 1)]
+    assert trained[:3] == [curves.Trial(6144, 0), curves.Trial(6144, -1), curves.Trial(6144, 1)]
     assert [trial.size for trial in trained[3::3]] == [3072, 4096, 2048]
 
 
 def test_standard_error():
     """That of the rows is the binomial one, that of groups counts groups, the folds may be more."""
-    (alone,) = curve([outcome(1, -1, 0), outcome(1, 0, 40)], balanced=False)
+    (alone,) = curves.curve([outcome(1, -1, 0), outcome(1, 0, 40)], balanced=False)
     assert alone.standard_error == pytest.approx(np.sqrt(0.9 * 0.1 / 100))
     whole = [[10, 10]] * 9 + [[10, 0]]
-    (grouped,) = curve([outcome(1, -1, 0), outcome(1, 0, 40, whole)], balanced=False)
+    (grouped,) = curves.curve([outcome(1, -1, 0), outcome(1, 0, 40, whole)], balanced=False)
     assert grouped.standard_error == pytest.approx(np.sqrt(0.9 * 0.1 / 9))
-    (folded,) = curve([outcome(1, -1, 0), outcome(1, 0, 50), outcome(1, 1, 10)], balanced=False)
+    (folded,) = curves.curve(
+        [outcome(1, -1, 0), outcome(1, 0, 50), outcome(1, 1, 10)], balanced=False
+    )
     assert folded.standard_error == pytest.approx(np.std([1, 0.6], ddof=1) / np.sqrt(2))
-    (balanced,) = curve([outcome(1, -1, 0), outcome(1, 0, 40)], balanced=True)
+    (balanced,) = curves.curve([outcome(1, -1, 0), outcome(1, 0, 40)], balanced=True)
     assert balanced.accuracy == pytest.approx(0.9)
     assert balanced.standard_error == pytest.approx(np.sqrt(0.8 * 0.2 / 50) / 2)
 
@@ -128,11 +126,11 @@ def test_folds_take_whole_groups_and_every_label():
     """No group is in two folds; without groups every fold has rows of every label."""
     y = np.arange(60) % 3
     groups = np.arange(60) // 6
-    folds = deal_folds(y, groups, 4, 0)
+    folds = curves.deal_folds(y, groups, 4, 0)
     assert all(np.unique(folds[groups == group]).size == 1 for group in range(10))
-    plain = deal_folds(y, None, 4, 0)
+    plain = curves.deal_folds(y, None, 4, 0)
     assert all(np.unique(y[plain == fold]).size == 3 for fold in range(4))
-    refused(RowsError, deal_folds, y, np.zeros(60), 4, 0)
+    refused(RowsError, curves.deal_folds, y, np.zeros(60), 4, 0)
 
 
 def test_same_result_whatever_runs_the_trials(no_tools):
@@ -191,7 +189,7 @@ def test_a_scheduler_that_does_not_answer_is_one_line(address, require_tool, mon
     """The message names the setting, the address and what to start."""
     require_tool("distributed")
     monkeypatch.setattr("tinykernel.kinds.tune.curve.SECONDS", 1)
-    refused(ToolError, scheduler(address).__enter__)
+    refused(ToolError, curves.scheduler(address).__enter__)
 
 
 def test_labels_at_random_are_not_predicted(no_tools):
@@ -233,7 +231,12 @@ def test_the_journal_is_continued(trained, tmp_path):
     assert len(trained) == 3
     (tmp_path / "j" / "trial-2048-1.json").unlink()
     again = tune(X, y, sizes=["2KB", "3KB"], **how)
-    assert trained[3:] == [Trial(3072, 0), Trial(3072, -1), Trial(3072, 1), Trial(2048, 1)]
+    assert trained[3:] == [
+        curves.Trial(3072, 0),
+        curves.Trial(3072, -1),
+        curves.Trial(3072, 1),
+        curves.Trial(2048, 1),
+    ]
     assert again.to_dict() == whole.to_dict()
     assert tune(X, y, sizes=["2KB", "3KB"], **how | {"n_jobs": 0}).pick("2.5KB").budget == 2048
     assert len(trained) == 7
@@ -305,7 +308,7 @@ def test_ctrl_c_keeps_the_best_so_far(trained, monkeypatch, tmp_path):
     stub = tinykernel.kinds.tune.curve.run_trial
 
     def late(work, trial, stop=None):
-        if trial == Trial(2048, -1):
+        if trial == curves.Trial(2048, -1):
             raise KeyboardInterrupt
         return stub(work, trial)
 
@@ -324,7 +327,7 @@ def test_sizes_without_a_model_are_left_out(monkeypatch, trained):
 
     def small(work, trial, stop=None):
         done = stub(work, trial)
-        return Outcome(trial, 0.01, refused="too small") if trial.size == 2048 else done
+        return curves.Outcome(trial, 0.01, refused="too small") if trial.size == 2048 else done
 
     monkeypatch.setattr("tinykernel.kinds.tune.curve.run_trial", small)
     X, y = data()

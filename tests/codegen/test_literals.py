@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 
 from tests.refusals import refused
 from tinykernel.base.errors import OptionError, RangeError
-from tinykernel.pieces.tables import (
-    check_name,
-    float_literal,
-    integer_literal,
-    name_from,
-    string_literal,
-    table_rows,
-)
+from tinykernel.pieces import tables
 
 pytestmark = pytest.mark.usefixtures("page")
 
@@ -24,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("page")
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_float_literal_reads_back_exactly(value: float) -> None:
     """A float32 constant in C is exactly the float32 of the model."""
-    literal = float_literal(value)
+    literal = tables.float_literal(value)
     assert literal.endswith("f")
     assert "." in literal or "e" in literal
     assert np.float32(literal[:-1]).tobytes() == np.float32(value).tobytes()
@@ -33,7 +26,7 @@ def test_float_literal_reads_back_exactly(value: float) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_float_literal_refuses_what_c_cannot_write(value: float) -> None:
     """No NaN or infinity slips into the source as an undeclared identifier."""
-    refused(RangeError, float_literal, value)
+    refused(RangeError, tables.float_literal, value)
 
 
 @pytest.mark.parametrize(
@@ -47,13 +40,13 @@ def test_float_literal_refuses_what_c_cannot_write(value: float) -> None:
 )
 def test_integer_literal(value: int, c_type: str, expected: str) -> None:
     """The smallest int32 is written without a constant that does not fit."""
-    assert integer_literal(value, c_type) == expected
+    assert tables.integer_literal(value, c_type) == expected
 
 
 @given(st.text())
 def test_string_literal_is_ascii_and_reads_back(text: str) -> None:
     """Any class name becomes one C string of its UTF-8 octets, without trigraphs."""
-    literal = string_literal(text)
+    literal = tables.string_literal(text)
     assert literal.isascii()
     assert "??" not in literal
     # Octal escapes of three digits mean the same in a bytes literal of Python.
@@ -64,7 +57,7 @@ def test_string_literal_is_ascii_and_reads_back(text: str) -> None:
 @given(st.text())
 def test_name_from_makes_valid_names(stem: str) -> None:
     """Whatever a file is called, its name proposes a C identifier."""
-    assert check_name(name_from(stem)) == name_from(stem)
+    assert tables.check_name(tables.name_from(stem)) == tables.name_from(stem)
 
 
 @pytest.mark.parametrize(
@@ -76,13 +69,13 @@ def test_name_from_makes_valid_names(stem: str) -> None:
 )
 def test_check_name_refuses_and_proposes(name: str) -> None:
     """A bad name gives one line that proposes a good one."""
-    refused(OptionError, check_name, name)
+    refused(OptionError, tables.check_name, name)
 
 
 @given(st.lists(st.integers(0, 2**32 - 1), max_size=60), st.integers(1, 12))
 def test_table_rows_keep_values_and_width(values: list[int], per_row: int) -> None:
     """A table is wrapped without losing a value or exceeding the width."""
-    lines = list(table_rows(values, "uint32_t", per_row=per_row))
+    lines = list(tables.table_rows(values, "uint32_t", per_row=per_row))
     read = [int(word.rstrip("u"), 16) for line in lines for word in line.replace(",", " ").split()]
     assert read == values
     assert all(len(line) <= 96 for line in lines)

@@ -14,27 +14,20 @@ from tests.refusals import refused
 from tinykernel.base.errors import RowsError
 from tinykernel.data.reading import Recording
 from tinykernel.data.recordings import windows
-from tinykernel.judge.event_rules import (
-    Stream,
-    _DecayedStreams,
-    choose_events,
-    judge,
-    rate_after,
-    spread,
-)
+from tinykernel.judge import event_rules as rules
 from tinykernel.judge.events import TABLE, Mistake, save_worst
 from tinykernel.model.answers import Events, sums_over
 
 SECOND = 10
 
 
-def _stream(labels: list[int], spans: list[list[int]], height: int = 9) -> Stream:
+def _stream(labels: list[int], spans: list[list[int]], height: int = 9) -> rules.Stream:
     """A decision each tenth of a second, whose label has this margin."""
     scores = np.zeros((len(labels), 3), np.int32)
     scores[np.arange(len(labels)), labels] = height
     ends = np.arange(len(labels), dtype=np.int64)
     groups = np.array([[0, 0], [len(labels) // 2, 1]])
-    return Stream(scores, ends, np.array(spans).reshape(-1, 3), groups, len(labels), SECOND)
+    return rules.Stream(scores, ends, np.array(spans).reshape(-1, 3), groups, len(labels), SECOND)
 
 
 def test_hits_alarms_and_double_counts():
@@ -42,7 +35,7 @@ def test_hits_alarms_and_double_counts():
     labels = np.zeros(80, int)
     labels[[12, 16, 38, 55, 59, 75]] = [1, 1, 2, 1, 2, 2]
     events = Events(np.array([0, 5, 5], np.uint32), 0, 0)
-    found = judge([_stream(labels.tolist(), [[10, 15, 1], [25, 30, 2], [50, 60, 2]])], events)
+    found = rules.judge([_stream(labels.tolist(), [[10, 15, 1], [25, 30, 2], [50, 60, 2]])], events)
     assert found.hit.tolist() == [True, True, True]  # 38 is within a second of 30
     assert (found.after.tolist(), found.behind.tolist()) == ([2, 13, 9], [-2, 9, 0])
     assert (found.doubles, found.alarms.tolist(), found.confused) == (1, [2], 1)
@@ -51,25 +44,25 @@ def test_hits_alarms_and_double_counts():
 
 def test_the_bound_is_that_of_poisson():
     """Three hours without an alarm promise one an hour; alarms of one group count as fewer."""
-    assert rate_after(0, 3.0, 0.95) == pytest.approx(0.9986, abs=1e-4)
-    assert rate_after(4, 10.0, 0.95) == pytest.approx(0.9154, abs=1e-4)
-    assert rate_after(4, 10.0, None) == 0.5
+    assert rules.rate_after(0, 3.0, 0.95) == pytest.approx(0.9986, abs=1e-4)
+    assert rules.rate_after(4, 10.0, 0.95) == pytest.approx(0.9154, abs=1e-4)
+    assert rules.rate_after(4, 10.0, None) == 0.5
     halves = {0: 1.0, 1: 1.0}
-    assert spread(halves, np.array([1])) == 1.0
-    assert spread(halves, np.array([1] * 8)) == pytest.approx(8.0)
+    assert rules.spread(halves, np.array([1])) == 1.0
+    assert rules.spread(halves, np.array([1] * 8)) == pytest.approx(8.0)
 
 
 @given(st.integers(0, 40), st.floats(0.1, 50), st.floats(0.5, 0.99))
 def test_rates_are_those_of_poisson(n, hours, confidence):
     """At the bound so few events are as rare as told; the mean is that of all rates they allow."""
-    bound = rate_after(n, hours, confidence)
+    bound = rules.rate_after(n, hours, confidence)
     terms = [math.exp(-bound * hours + k * math.log(bound * hours)) for k in range(n + 1)]
     few = sum(term / math.factorial(k) for k, term in enumerate(terms))
     assert few == pytest.approx(1 - confidence, rel=1e-6)
     rates = np.linspace(0, 20 * (n + 1) / hours, 20001)
     likely = (rates * hours) ** n * np.exp(-rates * hours)
     mean = (rates * likely).sum() / likely.sum()
-    assert rate_after(n, hours, None) == pytest.approx(mean, rel=1e-3)
+    assert rules.rate_after(n, hours, None) == pytest.approx(mean, rel=1e-3)
 
 
 @settings(deadline=None)
@@ -86,18 +79,18 @@ def test_the_threshold_is_the_least_that_keeps_a_rate(scores, n_groups, confiden
     groups, ends = np.stack([first, np.arange(n_groups)], axis=1), np.arange(n)
     scores[: first[data.draw(st.integers(0, n_groups - 1))], 1:] = 0  # groups without an alarm
     spans = [[n // 3, n // 3 + 2, 1]] if data.draw(st.booleans()) else []
-    stream = Stream(scores, ends, np.array(spans).reshape(-1, 3), groups, n, 1)
+    stream = rules.Stream(scores, ends, np.array(spans).reshape(-1, 3), groups, n, 1)
     left_out = data.draw(st.integers(0, n_groups - 1))
     lengths = np.diff(np.append(first, n))[left_out:] / 3600
 
     def rate(threshold: int) -> float:
-        heard = judge([stream], Events(np.array([0, threshold, threshold], np.uint32), 1, 0))
+        heard = rules.judge([stream], Events(np.array([0, threshold, threshold], np.uint32), 1, 0))
         counts = np.bincount(heard.groups, minlength=n_groups)[left_out:]
         even, wide = counts.sum() * lengths / lengths.sum(), 1.0
         if counts.any() and counts.size > 1:
             wide = max(1.0, float(((counts - even) ** 2 / even).sum()) / (counts.size - 1))
         hours, share = n / 3600, lengths.sum() * 3600 / n
-        return rate_after(counts.sum() / share / wide, hours / wide, confidence)
+        return rules.rate_after(counts.sum() / share / wide, hours / wide, confidence)
 
     rates = [rate(threshold) for threshold in range(1, 21)]
     an_hour = data.draw(st.sampled_from(sorted(set(rates)))) * 1.001
@@ -108,7 +101,7 @@ def test_the_threshold_is_the_least_that_keeps_a_rate(scores, n_groups, confiden
     in_spans = [int(sums[t, k]) for a, b, k in spans for t in range(a, b + 1) if labels[t] == k]
     if max(in_spans, default=0) >= least:
         expected += (max(in_spans) - least) // 2
-    events = _DecayedStreams([stream], silent, 1, 0).events(
+    events = rules._DecayedStreams([stream], silent, 1, 0).events(
         an_hour, confidence, tuple(range(left_out))
     )
     assert events.thresholds.tolist() == [0, expected, expected]
@@ -123,12 +116,12 @@ def test_thresholds_keep_a_rate():
     stream = _stream(quiet.tolist(), spans)
     scores = stream.scores.copy()
     scores[loud[::2], 1] = 40
-    chosen = choose_events(model, [replace(stream, scores=scores)], [0], 4.0, 0.95)
+    chosen = rules.choose_events(model, [replace(stream, scores=scores)], [0], 4.0, 0.95)
     assert chosen.heard.hit.all()
     assert len(chosen.heard.alarms) == 0
     assert chosen.model.events.thresholds[0] == 0
     assert 9 < chosen.model.events.thresholds[1] <= 40
-    refused(RowsError, choose_events, model, [stream], [0], 2.0, 0.95)
+    refused(RowsError, rules.choose_events, model, [stream], [0], 2.0, 0.95)
 
 
 def test_alarms_of_one_group_cost_more():
@@ -140,7 +133,9 @@ def test_alarms_of_one_group_cost_more():
         stream = _stream(np.zeros(n, int).tolist(), [])
         for rank, at in enumerate(places):
             stream.scores[at, 1] = 40 + 10 * rank
-        chosen = choose_events(model, [replace(stream, groups=groups, second=1)], [0], 1.0, None)
+        chosen = rules.choose_events(
+            model, [replace(stream, groups=groups, second=1)], [0], 1.0, None
+        )
         least.append(chosen.threshold)
     assert least == [32, 55]  # heights less the margin of the background, and what sums keep
 
@@ -171,7 +166,7 @@ def test_a_lower_threshold_may_hit_less():
     stream = _stream(labels.tolist(), [[11, 14, 1]])
     hits = {}
     for threshold in (9, 30):
-        heard = judge([stream], Events(np.array([0, threshold, threshold], np.uint32), 3, 5))
+        heard = rules.judge([stream], Events(np.array([0, threshold, threshold], np.uint32), 3, 5))
         hits[threshold] = heard.hit.tolist(), heard.alarms.tolist()
     assert hits == {9: ([False], [1]), 30: ([True], [])}
 

@@ -12,18 +12,11 @@ from tests.random_models import random_raw
 from tinykernel.base import files as resources
 from tinykernel.compile.sources import render_sources
 from tinykernel.model.integer import IntegerModel
+from tinykernel.run import program as programs
 from tinykernel.run.parity import compare, entry_rows, expected_values, run_rows, write_rows
-from tinykernel.run.program import (
-    WARNING_FLAGS,
-    Platform,
-    Program,
-    build,
-    harness_flags,
-    write_sources,
-)
 
 
-class _Part(Program):
+class _Part(programs.Program):
     """A model of an image, which ran with it; its files are in its folder."""
 
     def run(self) -> None:
@@ -32,7 +25,7 @@ class _Part(Program):
 
 def differences(
     models: Mapping[str, IntegerModel],
-    platform: Platform,
+    platform: programs.Platform,
     folder: Path,
     flags: Sequence[str],
     rows: Mapping[str, NDArray[Any]] | None = None,
@@ -45,17 +38,24 @@ def differences(
     from raw inputs must be at most 320 bytes, of float inputs 512, unless `stack` is False.
     """
     root, boards = Path(folder), resources.source_folder("firmware") / "boards"
-    flags = [*WARNING_FLAGS, *flags, *([] if platform.machine is None else ["-DPAINT_STACK=1"])]
+    flags = [
+        *programs.WARNING_FLAGS,
+        *flags,
+        *([] if platform.machine is None else ["-DPAINT_STACK=1"]),
+    ]
     parts, sources = {}, []
     for number, (name, model) in enumerate(models.items()):
         own = f"m{number}"
-        include = [boards, *write_sources(root / own, render_sources(model, own))]
+        include = [boards, *programs.write_sources(root / own, render_sources(model, own))]
         (root / own / "unit.c").write_text(program("unit").replace("OWN", own))
         objects = []
         for source in (root / own / "unit.c", root / own / "src" / f"{own}.c"):
             objects.append(root / own / f"{source.stem}.o")
             platform.chain.compile(
-                source, objects[-1], include=include, flags=[*flags, *harness_flags(model, own)]
+                source,
+                objects[-1],
+                include=include,
+                flags=[*flags, *programs.harness_flags(model, own)],
             )
         sources += objects
         # Decisions are compared on the rows whose margins `deciding` takes thresholds from, too.
@@ -71,7 +71,7 @@ def differences(
     returned = " ".join(f"status |= {call}();" for call in calls)
     main = root / "main.c"
     main.write_text(f"{declared}int main(void) {{ int status = 0; {returned} return status; }}\n")
-    build(platform, [main], root, flags=flags, objects=sources).run()
+    programs.build(platform, [main], root, flags=flags, objects=sources).run()
     wrong = {}
     for name, (part, entries) in parts.items():
         model = models[name]

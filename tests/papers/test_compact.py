@@ -8,13 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.model_selection import train_test_split
 
-from tinykernel.papers.compact import (
-    CompactKernelMap,
-    CompactMapClassifier,
-    hinge_gradient,
-    kernel_slopes,
-    map_slopes,
-)
+from tinykernel.papers import compact
 
 _STEP = 1e-6
 
@@ -54,10 +48,14 @@ def test_gradients_are_those_of_5_and_10(seed, n, k, n_outputs) -> None:
         return np.mean((K - Z @ Z.T) ** 2)
 
     by_weights = differences(lambda W: hinge(W, angles) + 0.05 * np.sum(W**2), W)
-    np.testing.assert_allclose(hinge_gradient(W, features(angles), Y, 0.1), by_weights, atol=1e-5)
+    np.testing.assert_allclose(
+        compact.hinge_gradient(W, features(angles), Y, 0.1), by_weights, atol=1e-5
+    )
     by_angles = differences(lambda angles: hinge(W, angles), angles)
-    np.testing.assert_allclose(map_slopes(W, angles, Y), by_angles, atol=1e-5)
-    np.testing.assert_allclose(kernel_slopes(K, angles), differences(error, angles), atol=1e-6)
+    np.testing.assert_allclose(compact.map_slopes(W, angles, Y), by_angles, atol=1e-5)
+    np.testing.assert_allclose(
+        compact.kernel_slopes(K, angles), differences(error, angles), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("projection", ["dense", "circulant"])
@@ -66,7 +64,7 @@ def test_learned_maps_beat_random_ones(projection) -> None:
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X, y, random_state=0, stratify=y)
     how = {"n_components": 16, "projection": projection, "sigma": 30.0, "random_state": 0}
-    random, learned = (CompactMapClassifier(n_turns=T, **how).fit(X, y) for T in (0, 10))
+    random, learned = (compact.CompactMapClassifier(n_turns=T, **how).fit(X, y) for T in (0, 10))
     assert learned.score(X_test, y_test) > random.score(X_test, y_test) + 0.1
     assert learned.score(X_test, y_test) > 0.85
 
@@ -84,7 +82,7 @@ def test_a_learned_kernel_is_nearer_than_a_random_one(kernel, matrix) -> None:
     K = matrix(X[200:])
     errors = []
     for steps in (0, 200):
-        map = CompactKernelMap(
+        map = compact.CompactKernelMap(
             n_components=16, sigma=5.0, kernel=kernel, n_steps=steps, random_state=0
         )
         Z = map.fit(X[:200]).transform(X[200:])

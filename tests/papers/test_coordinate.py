@@ -8,16 +8,8 @@ from sklearn.datasets import load_digits, make_circles
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
+from tinykernel.papers import ternary
 from tinykernel.papers.maps import BinaryCodes, Fastfood
-from tinykernel.papers.ternary import (
-    LOSSES,
-    PENALTIES,
-    TernaryLinearClassifier,
-    TernaryProblem,
-    learn_output,
-    minimise_scale,
-    visit,
-)
 
 
 def slow_objective(problem, weights, penalty, alpha, beta):
@@ -43,11 +35,13 @@ def make(seed, n, p, kind=("squared_hinge", "l2", False)):
     y[:2] = -1, 1
     share = rng.uniform(0.2, 3.0, n)
     signs = rng.choice(np.array([-1, 1], dtype=np.int8), (p, n))
-    return TernaryProblem(signs, y, share / share.sum(), *kind), rng
+    return ternary.TernaryProblem(signs, y, share / share.sum(), *kind), rng
 
 
 _PENALTY = st.sampled_from([0.0, 0.001, 0.03, 0.3])
-_KIND = st.tuples(st.sampled_from(LOSSES), st.sampled_from(PENALTIES), st.booleans())
+_KIND = st.tuples(
+    st.sampled_from(ternary.LOSSES), st.sampled_from(ternary.PENALTIES), st.booleans()
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -55,7 +49,7 @@ _KIND = st.tuples(st.sampled_from(LOSSES), st.sampled_from(PENALTIES), st.boolea
 def test_no_sweep_raises_the_objective(kind, penalty, n, p, seed):
     """Protects the convergence proof (Lemma 2)."""
     problem, _ = make(seed, n, p, kind)
-    learned = learn_output(problem, penalty, 12, seed)
+    learned = ternary.learn_output(problem, penalty, 12, seed)
     assert np.all(np.diff(learned.objectives) <= 1e-12 * learned.objectives[0])
     slow = slow_objective(problem, learned.weights, penalty, learned.alpha, learned.beta)
     assert learned.objectives[-1] == pytest.approx(slow, abs=1e-12)
@@ -73,7 +67,7 @@ def test_one_sweep_equals_the_slow_version(kind, penalty, n, p, seed):
     slope, short = alpha * problem.y, 1 - problem.y * (alpha * sums + beta)
     price = penalty * alpha**problem.power
     constants = problem.kind, problem.binary, problem.signs, slope, problem.share
-    visit(constants, order, price, short, swept, sums)
+    ternary.visit(constants, order, price, short, swept, sums)
     slow = weights.astype(float)
     for j in order:
         values = {}
@@ -90,14 +84,14 @@ def test_one_sweep_equals_the_slow_version(kind, penalty, n, p, seed):
     )
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("loss", ternary.LOSSES)
+@pytest.mark.parametrize("penalty", ternary.PENALTIES)
 def test_scale_is_the_minimum_of_8(loss, penalty):
     """Protects the solution of (8): no alpha and no intercept nearby is better."""
     problem, rng = make(3, 60, 9, (loss, penalty, False))
     weights = rng.choice(np.array([-1, 0, 1], dtype=np.int8), 9)
     sums = (weights.astype(np.int32) @ problem.signs).astype(np.int32)
-    alpha, beta = minimise_scale(problem, sums, 0.01 * np.count_nonzero(weights), 0.3, 0.0)
+    alpha, beta = ternary.minimise_scale(problem, sums, 0.01 * np.count_nonzero(weights), 0.3, 0.0)
     best = slow_objective(problem, weights, 0.01, alpha, beta)
     for factor in (0.9, 0.999, 1.001, 1.1):
         for a, b in ((alpha * factor, beta), (alpha, beta + factor - 1)):
@@ -110,15 +104,15 @@ def codes_of(n_components, n=300):
     return BinaryCodes(map, random_state=0).fit_transform(X[:n]), y[:n]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("loss", ternary.LOSSES)
+@pytest.mark.parametrize("penalty", ternary.PENALTIES)
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("start", ["svm", "random"])
 def test_every_loss_penalty_and_start_learns(loss, penalty, binary, start) -> None:
     """No sweep raises the objective (Lemma 2), and the labels are learned."""
     Z, y = codes_of(128)
     how = {"loss": loss, "penalty": penalty, "binary": binary, "start": start}
-    model = TernaryLinearClassifier(regularization=0.01, random_state=0, **how).fit(Z, y)
+    model = ternary.TernaryLinearClassifier(regularization=0.01, random_state=0, **how).fit(Z, y)
     assert model.score(Z, y) > 0.97
     assert set(np.unique(model.coef_)) == ({-1, 1} if binary else {-1, 0, 1})
     for output in model.objectives_:
@@ -128,8 +122,8 @@ def test_every_loss_penalty_and_start_learns(loss, penalty, binary, start) -> No
 def test_the_start_is_12() -> None:
     """w has the signs of a linear SVM's weights, and alpha is their mean magnitude."""
     Z, y = codes_of(32)
-    model = TernaryLinearClassifier(random_state=0)
-    problem = TernaryProblem(
+    model = ternary.TernaryLinearClassifier(random_state=0)
+    problem = ternary.TernaryProblem(
         np.ascontiguousarray(Z.T), np.where(y == 1, 1.0, -1.0), np.full(300, 1 / 300)
     )
     w, alpha = model._start(problem, np.random.RandomState(0))
@@ -143,5 +137,5 @@ def test_circles_are_told_apart() -> None:
     X, y = make_circles(400, noise=0.1, factor=0.4, random_state=0)
     for binary in (False, True):
         map = BinaryCodes(Fastfood(n_components=256, sigma=0.5, random_state=0), random_state=0)
-        model = TernaryLinearClassifier(binary=binary, random_state=0)
+        model = ternary.TernaryLinearClassifier(binary=binary, random_state=0)
         assert make_pipeline(map, model).fit(X, y).score(X, y) > 0.95

@@ -12,17 +12,7 @@ from sklearn.random_projection import GaussianRandomProjection
 
 from tests.refusals import refused
 from tinykernel.base.errors import OptionError
-from tinykernel.papers.maps import (
-    BinaryCodes,
-    CirculantFeatures,
-    Fastfood,
-    KernelAlignment,
-    SpectralFeatures,
-    circulant_gradient,
-    circulant_projection,
-    maximise_alignment,
-    metropolis_hastings,
-)
+from tinykernel.papers import maps
 
 _few = settings(max_examples=25, deadline=None)
 _seed = st.integers(0, 999)
@@ -39,16 +29,16 @@ def cauchy_kernel(X, sigma):
 @pytest.mark.parametrize(
     ("features", "kernel"),
     [
-        (SpectralFeatures(kernel="gaussian"), lambda X: rbf_kernel(X, gamma=1 / 8)),
-        (SpectralFeatures(kernel="laplacian"), lambda X: laplacian_kernel(X, gamma=1 / 2)),
-        (SpectralFeatures(kernel="cauchy"), lambda X: cauchy_kernel(X, 2.0)),
+        (maps.SpectralFeatures(kernel="gaussian"), lambda X: rbf_kernel(X, gamma=1 / 8)),
+        (maps.SpectralFeatures(kernel="laplacian"), lambda X: laplacian_kernel(X, gamma=1 / 2)),
+        (maps.SpectralFeatures(kernel="cauchy"), lambda X: cauchy_kernel(X, 2.0)),
         (
-            SpectralFeatures(log_density=lambda w: -0.5 * (w**2).sum(axis=1)),
+            maps.SpectralFeatures(log_density=lambda w: -0.5 * (w**2).sum(axis=1)),
             lambda X: rbf_kernel(X, gamma=1 / 8),
         ),
-        (Fastfood(), lambda X: rbf_kernel(X, gamma=1 / 8)),
-        (Fastfood(shared=True), lambda X: rbf_kernel(X, gamma=1 / 8)),
-        (CirculantFeatures(), lambda X: rbf_kernel(X, gamma=1 / 8)),
+        (maps.Fastfood(), lambda X: rbf_kernel(X, gamma=1 / 8)),
+        (maps.Fastfood(shared=True), lambda X: rbf_kernel(X, gamma=1 / 8)),
+        (maps.CirculantFeatures(), lambda X: rbf_kernel(X, gamma=1 / 8)),
     ],
 )
 def test_products_of_features_are_the_kernel(features, kernel) -> None:
@@ -64,7 +54,7 @@ def test_products_of_features_are_the_kernel(features, kernel) -> None:
 def test_fastfood_is_the_product_of_its_matrices(seed, d, p, shared) -> None:
     """(9)-(14) of 000, (3)-(4) of 001: V = S H G P H B, block under block."""
     X = rows_of(seed, 3, d)
-    map = Fastfood(n_components=p, sigma=1.5, shared=shared, random_state=seed).fit(X)
+    map = maps.Fastfood(n_components=p, sigma=1.5, shared=shared, random_state=seed).fit(X)
     n = map.sign_.shape[1]
     H, blocks = hadamard(n), []
     for k in range(len(map.diagonal_)):
@@ -80,7 +70,7 @@ def test_fastfood_is_the_product_of_its_matrices(seed, d, p, shared) -> None:
 
 def test_rows_of_fastfood_are_gaussian() -> None:
     """S makes the entries of V normal with deviation 1 / sigma, as Le, Sarlos & Smola prove."""
-    map = Fastfood(n_components=4096, sigma=0.5, random_state=0).fit(np.zeros((1, 8)))
+    map = maps.Fastfood(n_components=4096, sigma=0.5, random_state=0).fit(np.zeros((1, 8)))
     V = map._angles(np.eye(8))
     assert kstest(V[2] * 0.5, "norm").pvalue > 1e-3
     np.testing.assert_allclose(np.cov(V), 4 * np.eye(8), atol=0.3)
@@ -93,15 +83,15 @@ def test_circulant_maps_are_products_with_circulant_matrices(seed, d, m, data) -
     k = data.draw(st.integers((m - 1) * d + 1, m * d))
     X, vectors = rows_of(seed, 3, d), rows_of(seed + 1, m, d)
     R = np.vstack([circulant(r) for r in vectors])[:k]
-    np.testing.assert_allclose(circulant_projection(X, vectors, k), X @ R.T, atol=1e-10)
+    np.testing.assert_allclose(maps.circulant_projection(X, vectors, k), X @ R.T, atol=1e-10)
     slopes, step = rows_of(seed + 2, 3, k), 1e-6
     slow = np.empty_like(vectors)
     for at in np.ndindex(vectors.shape):
         moved = vectors.copy()
         moved[at] += step
-        change = circulant_projection(X, moved, k) - circulant_projection(X, vectors, k)
+        change = maps.circulant_projection(X, moved, k) - maps.circulant_projection(X, vectors, k)
         slow[at] = np.sum(slopes * change) / step
-    np.testing.assert_allclose(circulant_gradient(X, slopes, m), slow, atol=1e-6)
+    np.testing.assert_allclose(maps.circulant_gradient(X, slopes, m), slow, atol=1e-6)
 
 
 @_few
@@ -112,7 +102,7 @@ def test_walks_equal_a_walk_at_a_time(seed, d, n, burn_in, thinning) -> None:
     def density(w):
         return np.exp(-np.abs(w).sum())
 
-    drawn, rate = metropolis_hastings(
+    drawn, rate = maps.metropolis_hastings(
         lambda w: -np.abs(w).sum(axis=1),
         *(d, n),
         burn_in=burn_in,
@@ -135,21 +125,23 @@ def test_walks_equal_a_walk_at_a_time(seed, d, n, burn_in, thinning) -> None:
 
 def test_walks_reach_the_density() -> None:
     """Samples of a heavy-tailed density are those of the density."""
-    drawn, rate = metropolis_hastings(
+    drawn, rate = maps.metropolis_hastings(
         lambda w: -np.log1p(w[:, 0] ** 2), 1, 4000, thinning=60, random_state=0
     )
     assert kstest(drawn[:, 0], cauchy.cdf).statistic < 0.04
     assert 0.3 < rate < 0.9
-    refused(OptionError, metropolis_hastings, lambda w: np.full(len(w), -np.inf), 1, 5)
+    refused(OptionError, maps.metropolis_hastings, lambda w: np.full(len(w), -np.inf), 1, 5)
 
 
-@pytest.mark.parametrize("map", [SpectralFeatures(), Fastfood(), CirculantFeatures()])
+@pytest.mark.parametrize(
+    "map", [maps.SpectralFeatures(), maps.Fastfood(), maps.CirculantFeatures()]
+)
 def test_shares_of_differing_bits_keep_the_bounds_of_lemma_1(map) -> None:
     """h1(k) - delta <= d_H / p <= h2(k) + delta for all pairs, for the p of the lemma."""
     X = rows_of(2, 40, 7) * np.linspace(0.05, 1, 40)[:, None]
     delta, epsilon = 0.03, 0.01
     p = int(np.log(len(X) ** 2 / epsilon) / (2 * delta**2)) + 1
-    codes = BinaryCodes(map.set_params(n_components=p, random_state=3), random_state=4)
+    codes = maps.BinaryCodes(map.set_params(n_components=p, random_state=3), random_state=4)
     Z = codes.fit_transform(X).astype(int)
     share = (p - Z @ Z.T) / (2 * p)
     u, factor = rbf_kernel(X, gamma=0.5), 4 / np.pi**2
@@ -165,16 +157,16 @@ def test_shares_of_differing_bits_keep_the_bounds_of_lemma_1(map) -> None:
 def test_codes_are_signs_of_cosines_above_minus_t(seed, d, p) -> None:
     """(1) of 001, (6) of 000, and BJLE with a map of scikit-learn."""
     X = rows_of(seed, 5, d)
-    map = SpectralFeatures(n_components=p, random_state=seed)
-    codes = BinaryCodes(map, random_state=seed).fit(X)
+    map = maps.SpectralFeatures(n_components=p, random_state=seed)
+    codes = maps.BinaryCodes(map, random_state=seed).fit(X)
     t = codes.threshold_ * np.sqrt(p / 2)
     angles = X @ codes.map_.weights_ + codes.map_.offset_
     assert np.all(np.abs(t) <= 1)
     expected = np.where(np.cos(angles) + t >= 0, 1, -1)
     assert np.array_equal(codes.transform(X), expected)
-    plain = BinaryCodes(map, threshold="zero").fit_transform(X)
+    plain = maps.BinaryCodes(map, threshold="zero").fit_transform(X)
     assert np.array_equal(plain, np.where(np.cos(angles) >= 0, 1, -1))
-    lindenstrauss = BinaryCodes(GaussianRandomProjection(d, random_state=0), threshold="zero")
+    lindenstrauss = maps.BinaryCodes(GaussianRandomProjection(d, random_state=0), threshold="zero")
     signs = lindenstrauss.fit_transform(X)
     assert np.array_equal(signs, np.sign(X @ lindenstrauss.map_.components_.T))
 
@@ -184,7 +176,7 @@ def test_codes_are_signs_of_cosines_above_minus_t(seed, d, p) -> None:
 def test_alignment_is_the_maximum_of_18(seed, n, rho) -> None:
     """q is a distribution in the ball, and no solver finds a better one."""
     v = np.random.default_rng(seed).exponential(size=n)
-    q = maximise_alignment(v, rho)
+    q = maps.maximise_alignment(v, rho)
     assert q.min() >= 0
     assert q.sum() == pytest.approx(1)
     assert n * q @ q - 1 <= rho * (1 + 1e-9)
@@ -200,7 +192,7 @@ def test_alignment_is_the_maximum_of_18(seed, n, rho) -> None:
 def test_alignment_scores_are_those_of_19_and_26(n_classes) -> None:
     """sum_ij y_i.y_j phi_l(x_i) phi_l(x_j), as the double sum of 000."""
     X, y = rows_of(0, 20, 2), np.arange(20) % n_classes
-    map = KernelAlignment(n_candidates=9, rho=2.0, random_state=5).fit(X, y)
+    map = maps.KernelAlignment(n_candidates=9, rho=2.0, random_state=5).fit(X, y)
     rng = np.random.RandomState(5)
     rng.uniform(0, 2 * np.pi, 100)
     W, b = rng.standard_normal((2, 9)), rng.uniform(0, 2 * np.pi, 9)
@@ -210,6 +202,6 @@ def test_alignment_scores_are_those_of_19_and_26(n_classes) -> None:
     for i in range(20):
         for j in range(20):
             v += labels[i] @ labels[j] * np.cos(X[i] @ W + b) * np.cos(X[j] @ W + b)
-    np.testing.assert_allclose(map.distribution_, maximise_alignment(v, 2.0), atol=1e-8)
+    np.testing.assert_allclose(map.distribution_, maps.maximise_alignment(v, 2.0), atol=1e-8)
     drawn = {tuple(column) for column in map.weights_.T}
     assert drawn <= {tuple(W[:, j]) for j in np.flatnonzero(map.distribution_)}

@@ -7,13 +7,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tinykernel.kinds.estimators.supervised import Classifier
 from tinykernel.learn.augment import Augmentation
-from tinykernel.learn.convolutions.chains import (
-    ConvolutionLearner,
-    ConvolutionPlan,
-    as_levels,
-    padded_levels,
-    pools_for,
-)
+from tinykernel.learn.convolutions import chains
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear.training import LinearRecipe, TrainingRows, round_linear
 from tinykernel.learn.loop import run_epochs
@@ -28,9 +22,9 @@ def learner_of(rng, shape, plan, n=64):
     raw[rng.random(raw.shape) < 0.6] = 0
     scaler = choose_scaler(raw.reshape(-1, 1), "uint8", 8, "global")
     targets = targets_of(rng.integers(0, 3, n), 3)
-    images = as_levels(raw, scaler, (*shape, 1))
+    images = chains.as_levels(raw, scaler, (*shape, 1))
     weight = rng.uniform(0.5, 1.5, n).astype(np.float32)
-    learner = ConvolutionLearner(TrainingRows(images, targets, weight), plan, Augmentation())
+    learner = chains.ConvolutionLearner(TrainingRows(images, targets, weight), plan, Augmentation())
     run_epochs(learner, 1, stage=None)
     return raw, scaler, learner
 
@@ -46,8 +40,8 @@ def learner_of(rng, shape, plan, n=64):
 def test_hidden_values_in_training_are_those_of_the_stages(seed, height, width, average, channels):
     """Protects that all is learned on what the firmware computes, odd rows and pools included."""
     rng = np.random.default_rng(seed)
-    pools = pools_for(min(height, width) // average + 2)
-    plan = ConvolutionPlan(channels, 7, average, 1, pools, LinearRecipe(epochs=1))
+    pools = chains.pools_for(min(height, width) // average + 2)
+    plan = chains.ConvolutionPlan(channels, 7, average, 1, pools, LinearRecipe(epochs=1))
     raw, scaler, learner = learner_of(rng, (height, width), plan)
     values, grid = raw, Grid.raw("uint8", height, width, 1)
     for stage in learner.stages(scaler):
@@ -62,7 +56,7 @@ def slow_gradients(learner, row):
     n_layers, n_channels = biases.shape
     maps, responses, features = {}, {}, []
     given = learner.inputs[row : row + 1].astype(np.int64)
-    image = padded_levels(given, learner.plan.average, learner.plan.padding)[0, 0]
+    image = chains.padded_levels(given, learner.plan.average, learner.plan.padding)[0, 0]
     for c in range(n_channels):
         f = image
         for layer in range(n_layers):
@@ -105,7 +99,7 @@ def slow_gradients(learner, row):
 
 def test_gradients_are_those_of_the_steps_one_by_one():
     """Protects the way back through hidden layer, pooling, clipping and three layers."""
-    plan = ConvolutionPlan(3, 6, 1, 1, (1, 2, 2), LinearRecipe(epochs=1))
+    plan = chains.ConvolutionPlan(3, 6, 1, 1, (1, 2, 2), LinearRecipe(epochs=1))
     _, _, learner = learner_of(np.random.default_rng(1), (15, 14), plan)
     rows = np.arange(32)
     learner.accumulate(rows)

@@ -10,14 +10,7 @@ from scipy.special import logsumexp
 
 from tinykernel.base import progress
 from tinykernel.learn.choice import Fold, trial_folds
-from tinykernel.learn.linear.normal_equations import (
-    LIKELY,
-    PENALTIES,
-    LevelFit,
-    Standard,
-    fit_levels,
-    likeliest,
-)
+from tinykernel.learn.linear import normal_equations as equations
 from tinykernel.learn.linear.ridge import fit_ridge
 
 
@@ -97,16 +90,16 @@ def test_levels_of_many_rows_are_those_of_the_normal_equations(
         learned = np.arange(2 * n // 3)
         folds = [Fold(learned, np.arange(len(learned), n))]
     errors = []
-    for share in PENALTIES:
+    for share in equations.PENALTIES:
         left = [(said(f.inside, share) - targets)[f.outside] for f in folds]
         each = zip(left, folds, strict=True)
         errors.append(sum(float((weight[f.outside] @ e**2).sum()) for e, f in each))
-    (levels, worth, offset), error, _ = fit_levels(
+    (levels, worth, offset), error, _ = equations.fit_levels(
         inputs, targets, weight, folds, 8, n_learned=len(learned)
     )
     judged = sum(weight[f.outside].sum() for f in folds)
     assert error == pytest.approx(min(errors) / (3 * judged), rel=1e-6)
-    exact = said(learned, PENALTIES[int(np.argmin(errors))])
+    exact = said(learned, equations.PENALTIES[int(np.argmin(errors))])
     rounded = worth * (inputs @ levels.T.astype(np.float64)) + offset
     assert np.square(rounded - exact).mean() < 2e-2 * max(np.square(exact).mean(), 0.1)
 
@@ -117,8 +110,8 @@ def test_sums_of_shaded_targets_do_not_depend_on_the_order() -> None:
     shaded = targets * np.random.default_rng(0).random(targets.shape, dtype=np.float32) ** 9
     folds = trial_folds(targets.argmax(axis=1), None, 0)
     back = [Fold(299 - fold.inside, 299 - fold.outside) for fold in folds]
-    (levels, worth, offset), error, _ = fit_levels(inputs, shaded, weight, folds, 8)
-    turned, same, _ = fit_levels(inputs[::-1], shaded[::-1], weight[::-1], back, 8)
+    (levels, worth, offset), error, _ = equations.fit_levels(inputs, shaded, weight, folds, 8)
+    turned, same, _ = equations.fit_levels(inputs[::-1], shaded[::-1], weight[::-1], back, 8)
     assert np.array_equal(levels, turned[0])
     assert np.array_equal(offset, turned[2])
     assert (worth, error) == (turned[1], same)
@@ -146,7 +139,9 @@ def test_steps_end_at_the_largest_likelihood(seed: int, n: int, p: int, both: bo
         return float(share @ (logsumexp(f, axis=1) - (y * f).sum(axis=1)) + size)
 
     upper = np.linalg.cholesky((z * share[:, None]).T @ z + penalty * np.eye(p)).T.copy()
-    weights, offset, ended = likeliest(inputs, targets, share, Standard(mean, unit, upper, penalty))
+    weights, offset, ended = equations.likeliest(
+        inputs, targets, share, equations.Standard(mean, unit, upper, penalty)
+    )
     best = minimize(loss, np.zeros((p + 1) * targets.shape[1]))
     assert not ended
     assert loss(np.vstack([weights, offset]).ravel()) < best.fun + 1e-3
@@ -156,13 +151,13 @@ def test_ctrl_c_keeps_the_weights_of_the_last_step() -> None:
     """Before there are any, it is passed on."""
     inputs, targets, weight = _many(1, 200, 9)
 
-    def interrupted_at(step: int) -> LevelFit:
+    def interrupted_at(step: int) -> equations.LevelFit:
         def interrupt(message: progress.Progress) -> None:
             if (message.stage, message.done) == ("weighing", step):
                 raise KeyboardInterrupt
 
         with progress.observing(interrupt):
-            return fit_levels(inputs, targets, weight, [], 8, likely=LIKELY)
+            return equations.fit_levels(inputs, targets, weight, [], 8, likely=equations.LIKELY)
 
     with pytest.raises(KeyboardInterrupt):
         interrupted_at(0)
