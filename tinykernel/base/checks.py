@@ -87,9 +87,14 @@ def one_of(*choices: object) -> Check:
     return Check(test, type=f"{{{known}}}", choices=choices)
 
 
-def at_least(low: int) -> Check:
-    """Accept whole numbers from `low`."""
-    return Check(lambda name, value: check_count(name, value, low), f"{low} or more")
+def at_least(low: int, most: float = math.inf) -> Check:
+    """Accept whole numbers from `low`, and to `most`."""
+
+    def check(name: str, value: Any) -> None:
+        if check_count(name, value, low) > most:
+            raise OptionError(f"{name} must be at most {most}; got {value}")
+
+    return Check(check, f"{low} or more" if most == math.inf else f"{low} to {most}")
 
 
 def between(low: float, high: float, text: str, *, open_ends: bool = False) -> Check:
@@ -131,14 +136,7 @@ def components(name: str, value: Any) -> None:
         raise OptionError(f"{name}: give one number, and the layout by layout")
     if value == 0 and not isinstance(value, bool):
         raise OptionError(f"{name}: 0 is for a linear part alone; give {{model}}", model="linear")
-    if check_count(name, value) > MOST_COMPONENTS:
-        raise OptionError(f"{name} must be at most {MOST_COMPONENTS}; got {value}")
-
-
-def units(name: str, value: Any) -> None:
-    """Check a number of units."""
-    if check_count(name, value) > MOST_UNITS:
-        raise OptionError(f"{name} must be at most {MOST_UNITS}; got {value}")
+    at_least(1, MOST_COMPONENTS)(name, value)
 
 
 def augmentation(name: str, value: Any) -> None:

@@ -9,8 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
-from tinykernel.base.checks import check_count, check_positive, thread_count
-from tinykernel.base.errors import OptionError
+from tinykernel.base.checks import (
+    MOST_COMPONENTS,
+    at_least,
+    check_count,
+    check_positive,
+    thread_count,
+)
 from tinykernel.kinds.estimators.machines import MachineClassifier
 from tinykernel.learn import inputs
 from tinykernel.learn.choice import side_by_side
@@ -22,7 +27,6 @@ from tinykernel.papers.ternary import TernaryProblem, learn_output
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.proof import choose_schedules
 
-_MOST_COMPONENTS = 65536
 # sigma over the mean distance to the 50th neighbour: on ten data sets the best is from 1 to 4.
 _SIGMA = 1.0
 _ROWS_AT_ONCE = 4096
@@ -142,10 +146,7 @@ class PaperClassifier(MachineClassifier):
 
     def _check(self) -> None:
         """Refuse values that are not allowed."""
-        if check_count("n_components", self.n_components) > _MOST_COMPONENTS:
-            raise OptionError(
-                f"n_components must be at most {_MOST_COMPONENTS}; got {self.n_components}"
-            )
+        at_least(1, MOST_COMPONENTS)("n_components", self.n_components)
         check_count("max_iter", self.max_iter)
         if self.sigma is not None:
             check_positive("sigma", self.sigma)

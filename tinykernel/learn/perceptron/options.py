@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinykernel.base import checks
-from tinykernel.base.checks import MOST_UNITS, Check
+from tinykernel.base.checks import MOST_UNITS, at_least
 from tinykernel.base.options import option
 from tinykernel.learn.announcement import TABLES, Announcement
 
@@ -26,7 +25,7 @@ class PerceptronOptions:
 
     n_units: int | None = option(
         None,
-        Check(checks.units, f"1 to {MOST_UNITS}"),
+        at_least(1, MOST_UNITS),
         "Number of units in each hidden layer of a perceptron.",
         chosen="as many as fit a budget, or 64",
         form="int",
