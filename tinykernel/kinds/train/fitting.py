@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -267,14 +267,14 @@ def train(
         if clips is not None:
             check_options(problem.options)
             problem = replace(problem, clips=clips)
-        passed = time.perf_counter() - started
-        learned = _learn(estimator, problem, attributes, linking, max_time, passed)
+        within_time = max_time, time.perf_counter() - started
+        trainings, smaller, cut = _learn(estimator, problem, attributes, linking, *within_time)
         is_table = problem.shape is None
     else:
         linking.limits = limits_on(budget, target, is_sized="n_components" in options)
         within = linking.limits, target, linking.measure
         estimator, trainings = train_drawn(method, options, X, y, sample_weight, *within, **rows)
-        learned = _Learned(trainings)
+        smaller = cut = ""
     if feature_names is not None and is_table:
         estimator.feature_names_in_ = np.array(feature_names, dtype=object)
     if coding is not None:
@@ -288,12 +288,12 @@ def train(
         sizes=_decisive(model, target),
         budget=None if limits is None else limits.flash,
         method=LEARNED if method == LEARNED else method.method,
-        trainings=learned.trainings,
+        trainings=trainings,
         seconds=time.perf_counter() - started,
         limits=limits,
         agreement=agreement,
-        smaller=learned.smaller,
-        cut=learned.cut,
+        smaller=smaller,
+        cut=cut,
     )
 
 
@@ -304,8 +304,8 @@ def _learn(
     linking: "_Linking",
     max_time: float | None,
     passed: float,
-) -> "_Learned":
-    """Select a kind, train it, and fit the estimator."""
+) -> tuple[int, str, str]:
+    """Select a kind, train it, fit the estimator; return `trainings`, `smaller` and `cut`."""
     pace = usual_pace(problem) if max_time is None else Pace(problem.effort)
     if max_time not in (None, inf):
         pace.limit(max(check_positive("max_time, in seconds,", max_time) - passed, 0.0))
@@ -329,13 +329,7 @@ def _learn(
     with suppress(KeyboardInterrupt):  # The model is there, and this says only more about it.
         if is_whole:
             smaller = single_tree(selection.spec, problem, pace, result.machine, took)
-    return _Learned(trainings, smaller, cut)
-
-
-class _Learned(NamedTuple):
-    trainings: int
-    smaller: str = ""  # see `TrainResult`.
-    cut: str = ""
+    return trainings, smaller, cut
 
 
 def _options(parameters: Mapping[str, Any], task: str, method: Any) -> dict[str, Any]:
