@@ -37,7 +37,7 @@ from tests.separable import separable_model
 from tests.spectra import plane_model, spectral_model
 from tinykernel.base.errors import LinkError
 from tinykernel.base.files import write_bytes_atomically
-from tinykernel.compile.projects import generated_inputs
+from tinykernel.compile.sources import generated_inputs
 from tinykernel.compile.targets import TARGETS
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.frame.spec import FORMATS, Frame

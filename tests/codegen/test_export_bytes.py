@@ -12,8 +12,7 @@ from tests.codegen.test_certificate import Checker, export_of
 from tests.fuzz.proofs import load_checker
 from tests.random_fronts import model_of
 from tinykernel import load, save
-from tinykernel.compile.projects import generated_inputs
-from tinykernel.compile.sources import render_selftest, render_sources, render_web
+from tinykernel.compile.sources import generated_inputs, render_selftest, render_sources, render_web
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.catalogue import FOLDERS, PARTS, STAGES, samples_of
 

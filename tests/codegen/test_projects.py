@@ -13,7 +13,8 @@ from tests.random_models import random_model
 from tests.refusals import refused
 from tests.spectra import spectral_model
 from tinykernel.base.errors import OptionError
-from tinykernel.compile.projects import export, exported_files, generated_inputs, n_vectors
+from tinykernel.compile.projects import export, exported_files
+from tinykernel.compile.sources import generated_inputs, n_vectors
 from tinykernel.compile.targets import TARGETS
 from tinykernel.model.integer import IntegerModel
 

@@ -14,7 +14,8 @@ from tests.firmware.local_models import ALL
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import TABLES, random_model, random_raw
 from tinykernel.compile.plan import pack
-from tinykernel.compile.projects import export, generated_inputs
+from tinykernel.compile.projects import export
+from tinykernel.compile.sources import generated_inputs
 from tinykernel.compile.targets import find_target
 from tinykernel.run.emulated import machines_for
 from tinykernel.run.parity import entry_rows, expected_values, verify

@@ -14,7 +14,7 @@ from tests.firmware.compiling import run_program
 from tests.firmware.local_models import ALL, SIGNALS
 from tests.firmware.test_decisions import deciding
 from tinykernel import Classifier, windows
-from tinykernel.compile.projects import generated_inputs
+from tinykernel.compile.sources import generated_inputs
 from tinykernel.model.answers import Values
 from tinykernel.model.integer import IntegerModel
 from tinykernel.run.parity import verify

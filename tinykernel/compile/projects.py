@@ -10,18 +10,17 @@ import os
 import re
 import shlex
 import stat
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tinykernel.base.checks import check_choice
 from tinykernel.base.coding import Coding
-from tinykernel.base.errors import DataError, FileError, FormatError, OptionError, ToolError
+from tinykernel.base.errors import DataError, FileError, FormatError, OptionError
 from tinykernel.base.files import (
     MANIFEST,
     manifest,
@@ -32,16 +31,22 @@ from tinykernel.base.files import (
     template_engine,
 )
 from tinykernel.base.frames import in_numbers
-from tinykernel.compile.compilers import Toolchain, zig_command
 from tinykernel.compile.enums import consists_of, constants_of, made_of, takes_of
 from tinykernel.compile.plan import FORMAT
-from tinykernel.compile.sources import render_selftest, render_single, render_sources, render_web
+from tinykernel.compile.sources import (
+    as_script,
+    generated_inputs,
+    module_facts,
+    n_vectors,
+    render_selftest,
+    render_single,
+    render_sources,
+    web_module,
+)
 from tinykernel.compile.targets import Board, Target, board_for, find_target
-from tinykernel.model.answers import Values
 from tinykernel.model.file import to_bytes
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model
-from tinykernel.pieces.scale.spec import Scale
 
 #: Options of an export that its manifest names, so that `compare` can repeat it.
 OPTIONS = ("target", "format", "version", "board", "framework", "platform", "ci", "budget")
@@ -50,7 +55,6 @@ _TRAINING = (
     *("data", "label", "groups", "split", "test_size", "seed", "task", "method"),
     *("target", "budget", "limits", "accuracy"),
 )
-_VECTORS, _VECTOR_BYTES = 8, 16384
 # Range of sampling rates of microphones on boards, in Hz.
 _SLOWEST_SOUND, _FASTEST_SOUND = 4000, 96000
 # MAJOR.MINOR.PATCH and a pre-release, as in semver.org; build metadata holds the fingerprint.
@@ -63,37 +67,6 @@ _Chosen: TypeAlias = tuple[Target, Board, str]
 def formats() -> tuple[str, ...]:
     """List the project formats: the folders in ``templates/`` that hold a ``format.json``."""
     return tuple(sorted(p.parent.name for p in source_folder("templates").glob("*/format.json")))
-
-
-def generated_inputs(model: IntegerModel, n_rows: int = _VECTORS) -> NDArray[Any]:
-    """Make inputs (n_rows, n_inputs) over the range of a model's scaler, always the same ones."""
-    # The first row has the lowest values, the second the highest, the others uniform ones.
-    # The legacy generator is frozen by NumPy, so the same bytes come out with every version.
-    place = np.random.RandomState(0).random_sample((n_rows, model.n_inputs))
-    place[:1], place[1:2] = 0.0, 1.0
-    size = model.input.size
-    inputs = _at(model.raw_scaler, place[:, :size].reshape(-1, model.input.channels))
-    inputs = inputs.reshape(n_rows, size)
-    if model.beside is None:
-        return inputs
-    entries = _at(model.beside.scaler, place[:, size:][:, model.beside.source])
-    first = np.unique(model.beside.source, return_index=True)[1]
-    return np.hstack([inputs, entries[:, first]])
-
-
-def n_vectors(model: IntegerModel) -> int:
-    """Return the number of test vectors of an export: up to 8, at least 1, in 16 KB of flash."""
-    size = model.n_inputs * np.dtype(model.raw_dtype).itemsize
-    return max(1, min(_VECTORS, _VECTOR_BYTES // size))
-
-
-def _at(scaler: Scale, place: NDArray[np.float64]) -> NDArray[Any]:
-    """Return raw values at places from 0 to 1 in the range of a scaler."""
-    raw = scaler.offset.astype(np.float64) + place * scaler.width
-    if scaler.span is None:
-        return raw.astype(np.float32)
-    limits = np.iinfo(scaler.raw_dtype)
-    return np.clip(np.rint(raw), limits.min, limits.max).astype(scaler.raw_dtype)
 
 
 def describe_format(name: str) -> tuple[Path, dict[str, Any]]:
@@ -539,52 +512,3 @@ def render_ci(
         f"ci/{name}.tkm": to_bytes(model, {} if coding is None else {"coding": coding.written()}),
         "ci/rows.npy": array.getvalue(),
     }
-
-
-# Freestanding as on a chip. Checks of undefined behaviour, which zig adds, are on no chip.
-_FLAGS = ("-target", "wasm32-freestanding", "-fno-sanitize=all")
-_LINK_FLAGS = ("-Wl,--no-entry", "-Wl,--strip-all")
-
-
-def web_module(model: IntegerModel, name: str = "model") -> bytes:
-    """Compile the C of a model with the entries of chip.js; TinykernelError without zig."""
-    command = zig_command()
-    if command is None:
-        raise ToolError("a module for the web needs zig; run 'pip install ziglang'")
-    chain = Toolchain("zig", "", "zig", (*command, "cc"), _FLAGS, _LINK_FLAGS)
-    files = render_sources(model, name)
-    files |= render_single(files, name) | render_web(model, name)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder, objects = Path(temporary), []
-        for path in (f"include/{name}.h", f"single/{name}.c", f"web/{name}_web.c"):
-            source = folder / Path(path).name
-            source.write_bytes(files[path])
-            if source.suffix == ".c":
-                objects.append(source.with_suffix(".o"))
-                chain.compile(source, objects[-1], include=[folder])
-        chain.link(objects, output := folder / f"{name}.wasm", flags=["-Os"])
-        return output.read_bytes()
-
-
-def module_facts(model: IntegerModel) -> dict[str, Any]:
-    """Return what chip.js must know of a model, as types of JSON."""
-    decision, answers = model.decision, model.answers
-    return {
-        "fingerprint": model.fingerprint()[:8],
-        "type": model.raw_dtype,
-        "inputs": model.n_inputs,
-        "outputs": model.n_scores,
-        "channels": model.input.channels,
-        "hop": model.hop,
-        "classes": [str(label) for label in model.classes] or None,
-        "values": {"names": list(answers.names), "shift": answers.shift}
-        if isinstance(answers, Values)
-        else None,
-        "decision": None if decision is None else {"novelty": decision.novelty_threshold},
-        "events": model.events is not None,
-    }
-
-
-def as_script(facts: dict[str, Any]) -> str:
-    """Write facts as JSON that ends no element of HTML; every number is finite."""
-    return json.dumps(facts, allow_nan=False).replace("<", "\\u003c")

@@ -2,19 +2,21 @@
 
 import json
 import re
+import tempfile
 import textwrap
 import zlib
 from collections import Counter
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.coding import Coding
-from tinykernel.base.errors import DataError
+from tinykernel.base.errors import DataError, ToolError
 from tinykernel.base.files import source_folder, template_engine
 from tinykernel.base.text import listed
+from tinykernel.compile.compilers import Toolchain, zig_command
 from tinykernel.compile.enums import check_macros, constants_of, made_of
 from tinykernel.compile.plan import PackedModel, pack
 from tinykernel.model.answers import Decision, Events, Labels, Values, margins
@@ -23,6 +25,7 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces import tables as literals
 from tinykernel.pieces.catalogue import FOLDERS, PARTS, STAGES, code_of
 from tinykernel.pieces.prototypes.spec import Prototypes
+from tinykernel.pieces.scale.spec import Scale
 
 _C_TYPES = {
     "float32": "float",
@@ -38,6 +41,10 @@ _OF_MODEL = (
     "n_numbers",
 )
 _MOST_VECTORS = 256
+_VECTORS, _VECTOR_BYTES = 8, 16384
+# Freestanding as on a chip. Checks of undefined behaviour, which zig adds, are on no chip.
+_FLAGS = ("-target", "wasm32-freestanding", "-fno-sanitize=all")
+_LINK_FLAGS = ("-Wl,--no-entry", "-Wl,--strip-all")
 _COMMENT_WIDTH, _FUNCTIONS_WIDTH = 95, 50
 _INCLUDE = re.compile(rb'#include "(.+)"\n')
 _SPDX = b"/* SPDX-License-Identifier: Apache-2.0 */\n"
@@ -326,3 +333,78 @@ def _statement(answer: Decision | Events | None) -> list[str]:
     text = "" if answer is None else answer.statement
     ascii_text = literals.in_comment(text).encode("ascii", "backslashreplace").decode()
     return textwrap.wrap(ascii_text, _COMMENT_WIDTH)
+
+
+def generated_inputs(model: IntegerModel, n_rows: int = _VECTORS) -> NDArray[Any]:
+    """Make inputs (n_rows, n_inputs) over the range of a model's scaler, always the same ones."""
+    # The first row has the lowest values, the second the highest, the others uniform ones.
+    # The legacy generator is frozen by NumPy, so the same bytes come out with every version.
+    place = np.random.RandomState(0).random_sample((n_rows, model.n_inputs))
+    place[:1], place[1:2] = 0.0, 1.0
+    size = model.input.size
+    inputs = _at(model.raw_scaler, place[:, :size].reshape(-1, model.input.channels))
+    inputs = inputs.reshape(n_rows, size)
+    if model.beside is None:
+        return inputs
+    entries = _at(model.beside.scaler, place[:, size:][:, model.beside.source])
+    first = np.unique(model.beside.source, return_index=True)[1]
+    return np.hstack([inputs, entries[:, first]])
+
+
+def n_vectors(model: IntegerModel) -> int:
+    """Return the number of test vectors of an export: up to 8, at least 1, in 16 KB of flash."""
+    size = model.n_inputs * np.dtype(model.raw_dtype).itemsize
+    return max(1, min(_VECTORS, _VECTOR_BYTES // size))
+
+
+def _at(scaler: Scale, place: NDArray[np.float64]) -> NDArray[Any]:
+    """Return raw values at places from 0 to 1 in the range of a scaler."""
+    raw = scaler.offset.astype(np.float64) + place * scaler.width
+    if scaler.span is None:
+        return raw.astype(np.float32)
+    limits = np.iinfo(scaler.raw_dtype)
+    return np.clip(np.rint(raw), limits.min, limits.max).astype(scaler.raw_dtype)
+
+
+def web_module(model: IntegerModel, name: str = "model") -> bytes:
+    """Compile the C of a model with the entries of chip.js; TinykernelError without zig."""
+    command = zig_command()
+    if command is None:
+        raise ToolError("a module for the web needs zig; run 'pip install ziglang'")
+    chain = Toolchain("zig", "", "zig", (*command, "cc"), _FLAGS, _LINK_FLAGS)
+    files = render_sources(model, name)
+    files |= render_single(files, name) | render_web(model, name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, objects = Path(temporary), []
+        for path in (f"include/{name}.h", f"single/{name}.c", f"web/{name}_web.c"):
+            source = folder / Path(path).name
+            source.write_bytes(files[path])
+            if source.suffix == ".c":
+                objects.append(source.with_suffix(".o"))
+                chain.compile(source, objects[-1], include=[folder])
+        chain.link(objects, output := folder / f"{name}.wasm", flags=["-Os"])
+        return output.read_bytes()
+
+
+def module_facts(model: IntegerModel) -> dict[str, Any]:
+    """Return what chip.js must know of a model, as types of JSON."""
+    decision, answers = model.decision, model.answers
+    return {
+        "fingerprint": model.fingerprint()[:8],
+        "type": model.raw_dtype,
+        "inputs": model.n_inputs,
+        "outputs": model.n_scores,
+        "channels": model.input.channels,
+        "hop": model.hop,
+        "classes": [str(label) for label in model.classes] or None,
+        "values": {"names": list(answers.names), "shift": answers.shift}
+        if isinstance(answers, Values)
+        else None,
+        "decision": None if decision is None else {"novelty": decision.novelty_threshold},
+        "events": model.events is not None,
+    }
+
+
+def as_script(facts: dict[str, Any]) -> str:
+    """Write facts as JSON that ends no element of HTML; every number is finite."""
+    return json.dumps(facts, allow_nan=False).replace("<", "\\u003c")

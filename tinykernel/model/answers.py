@@ -14,11 +14,7 @@ from tinykernel.base.elementary import exps
 from tinykernel.base.errors import ModelError
 from tinykernel.base.text import count, listed
 from tinykernel.pieces.proof import Range, range_of
-from tinykernel.pieces.prototypes.spec import (
-    LARGEST_MARGIN_LINE,
-    check_distances,
-    most_steps,
-)
+from tinykernel.pieces.prototypes.spec import LARGEST_MARGIN_LINE, check_distances, most_steps
 from tinykernel.pieces.record import Matrix, Record, limits
 
 

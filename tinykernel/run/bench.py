@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from tinykernel.base.errors import ModelError, TargetError, TinykernelError, ToolError
 from tinykernel.base.progress import report as say
 from tinykernel.base.text import as_json
-from tinykernel.compile.projects import generated_inputs
+from tinykernel.compile.sources import generated_inputs
 from tinykernel.compile.targets import Target, find_target
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.pipelines import as_integer_model

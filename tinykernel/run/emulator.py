@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import OptionError, TargetError, ToolError
 from tinykernel.base.files import source_folder
-from tinykernel.compile.projects import exported_files, generated_inputs
+from tinykernel.compile.projects import exported_files
+from tinykernel.compile.sources import generated_inputs
 from tinykernel.compile.targets import Target, find_target
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.record import raw_values

@@ -169,7 +169,7 @@ def _needs(opened: ModelFile, target: Target, *, force: bool) -> str:
 
 def _vectors(opened: ModelFile, data: str) -> NDArray[Any]:
     """Choose rows of the self-test, with one refusal if there is any."""
-    from tinykernel.compile.projects import n_vectors
+    from tinykernel.compile.sources import n_vectors
     from tinykernel.data.recordings import RecordingSource
 
     model = opened.model

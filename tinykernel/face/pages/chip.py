@@ -16,7 +16,7 @@ from tinykernel.base.coding import Coding
 from tinykernel.base.errors import BudgetError
 from tinykernel.base.files import source_folder
 from tinykernel.base.text import size
-from tinykernel.compile.projects import as_script, generated_inputs, module_facts, web_module
+from tinykernel.compile.sources import as_script, generated_inputs, module_facts, web_module
 from tinykernel.data.origin import Origin
 from tinykernel.judge.ranges import InputRange, input_ends, number_ends
 from tinykernel.model.integer import IntegerModel
