@@ -131,11 +131,14 @@ def test_leaves_of_several_outputs_are_vectors(kind, fresh):
     assert tinykernel.verify(converted, X[:50]).differences == 0
 
 
-def test_a_link_needs_rows(fresh):
-    """Their values say where a power of 2 ends; without rows one line says so."""
+def test_a_link_needs_rows_where_leaves_reach_far(fresh):
+    """Values of X say where a power of 2 ends, or the largest sum of few leaves does."""
     X, y = load_diabetes(return_X_y=True)
-    model = fresh("lightgbm", "Regressor", objective="poisson").fit(X, y)
-    refused(DataError, convert, model)
+    far = fresh("lightgbm", "Regressor", objective="poisson", learning_rate=1).fit(X, y**6)
+    refused(DataError, convert, far)
+    near = fresh("lightgbm", "Regressor", objective="poisson", n_estimators=10).fit(X, y)
+    expected, converted = near.predict(X), convert(near)
+    assert np.abs(converted.predict(X) / expected - 1).max() < 2.0**-14
 
 
 @pytest.mark.parametrize(
