@@ -19,14 +19,22 @@ from tinykernel.base.errors import DataError, FormatError, OptionError
 _LABELS = ("label", "class", "target", "word", "y")
 #: Names of columns and parts of paths that say groups.
 GROUPS = ("group", "person", "speaker", "subject", "patient", "machine", "device")
-#: How to say that names hold the labels, for messages.
-NAMES_SAY = "--name '{label}_*' or --name '{label}/*'"
 #: Label of samples that no span labels.
 NO_SPAN = "background"
 _BACKGROUND = {NO_SPAN, "noise", "silence", "none", "nothing", "off"}
 _OTHERS = {"unknown", "other", "others", "rest"}
 _PARTS = re.compile(r"\{(\w+)\}|\*")
 _ROUNDED = 0.01  # seconds by which the end of a span may miss that of its sound
+
+
+def names_say(path: Path) -> str:
+    """Say how names would hold the labels, with what divides the name of a file.
+
+    >>> names_say(Path("walk 2026-11-29.csv")), names_say(Path("walk/a1.csv"))
+    ("--name '{label} *' or --name '{label}/*'", "--name '{label}/*'")
+    """
+    mark = re.match(r"[^\W\d_]+([-_ .]).", path.stem)
+    return (f"--name '{{label}}{mark[1]}*' or " if mark else "") + "--name '{label}/*'"
 
 
 def is_background(label: object) -> bool:

@@ -94,6 +94,11 @@ def _unpack(archive: Path, _changed: int, _size: int) -> Path:
     return place
 
 
+def as_packed(text: str) -> str:
+    """Return a message with the place of an archive in place of that of what was in it."""
+    return text.replace(str(_scratch()), "") if _scratch.cache_info().currsize else text
+
+
 def name_below(folder: Path, file: Path) -> str:
     """Return the name of a file of a folder, or of an archive below it."""
     if not file.is_relative_to(folder):

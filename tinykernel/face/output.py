@@ -31,6 +31,7 @@ from tinykernel.base.reading import as_text
 from tinykernel.base.text import percent as percent
 from tinykernel.base.text import size as size
 from tinykernel.base.text import visible
+from tinykernel.data.paths import as_packed
 from tinykernel.face.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def hear_interrupts_once() -> None:
 def fail(message: str) -> None:
     """Print one line that begins with ``error:`` on stderr; line breaks become spaces."""
     prefix = typer.style("error:", fg=typer.colors.RED, bold=True)
-    typer.echo(f"{prefix} {visible(' '.join(message.split()))}", err=True)
+    typer.echo(f"{prefix} {visible(' '.join(as_packed(message).split()))}", err=True)
 
 
 def fail_if_any(problems: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from tinykernel.data.clock import read_clock, time_column
 from tinykernel.data.columns import ticks_per_second
 from tinykernel.data.formats.joining import Sampled, joined
 from tinykernel.data.formats.rows import read_rows
-from tinykernel.data.labels import NAMES_SAY, Span
+from tinykernel.data.labels import Span, names_say
 from tinykernel.data.reading import Columns, Reading
 
 # What says that a folder is of phyphox, or of Sensor Logger; other files hold no samples.
@@ -45,7 +45,7 @@ def read_session(path: Path, reading: Reading) -> Columns:
     if spans is None and reading.labels_needed:
         raise DataError(
             f"{path}: is a recording of an app, without labels; say them by its name, as in "
-            f"{NAMES_SAY}"
+            f"{names_say(path)}"
         )
     label = None if spans is None else _ANNOTATIONS
     columns = {reading.time or "time_s": times} | columns  # a longer step is a gap

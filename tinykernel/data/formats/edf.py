@@ -6,7 +6,7 @@ import numpy as np
 
 from tinykernel.base.errors import DataError, FormatError
 from tinykernel.data.formats.joining import Sampled, checked_spans, joined, needs
-from tinykernel.data.labels import NAMES_SAY, Span
+from tinykernel.data.labels import Span, names_say
 from tinykernel.data.reading import Columns, Reading
 
 
@@ -48,7 +48,7 @@ def read_edf(path: Path, reading: Reading) -> Columns:
     held = checked_spans(path, spans, n)
     if held is None and reading.labels_needed:
         raise DataError(
-            f"{path}: has no annotations with a duration; say the labels with {NAMES_SAY}"
+            f"{path}: has no annotations with a duration; say the labels with {names_say(path)}"
         )
     kind = None if held is None else "annotations"
     return Columns(path, columns, rate=rate, spans=held, label=kind, notes=notes)

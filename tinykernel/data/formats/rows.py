@@ -14,7 +14,7 @@ from tinykernel.data.binary import ArrowTable, parquet_table
 from tinykernel.data.columns import is_time_name
 from tinykernel.data.delimited import TextTable, read_table
 from tinykernel.data.formats.series import read_tsv
-from tinykernel.data.labels import GROUPS, NAMES_SAY
+from tinykernel.data.labels import GROUPS, names_say
 from tinykernel.data.reading import Columns, Reading, of_all
 from tinykernel.data.tables import ColumnChooser, Selection
 
@@ -30,7 +30,7 @@ def read_rows(path: Path, reading: Reading) -> Columns:
         path,
         Selection(label=reading.label, groups=reading.groups),
         reading.labels_needed,
-        other_way=f", or where they are in the path, as in {NAMES_SAY}",
+        other_way=f", or where they are in the path, as in {names_say(path)}",
         channels=[*(reading.inputs or ()), *reading.beside],
         is_said=reading.labels_said,
     )

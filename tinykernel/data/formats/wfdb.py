@@ -8,7 +8,7 @@ import numpy as np
 
 from tinykernel.base.errors import DataError, FormatError, OptionError
 from tinykernel.data.formats.joining import Sampled, checked_spans, joined, needs
-from tinykernel.data.labels import NAMES_SAY, Span
+from tinykernel.data.labels import Span, names_say
 from tinykernel.data.reading import Columns, Reading
 
 #: Symbols of beats; others are changes of rhythm, noise and comments.
@@ -50,7 +50,7 @@ def read_record(path: Path, reading: Reading) -> Columns:
     spans = _spans(path, reading.label, n, rate / float(record.fs), wfdb)
     if spans is None and reading.labels_needed:
         raise DataError(
-            f"{path}: has no annotations {path.stem}.atr; say the labels with {NAMES_SAY}"
+            f"{path}: has no annotations {path.stem}.atr; say the labels with {names_say(path)}"
         )
     kind = None if spans is None else "annotations"
     return Columns(path, columns, rate=rate, spans=spans, label=kind, notes=notes)
