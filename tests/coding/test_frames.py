@@ -20,6 +20,7 @@ from tinykernel import (
     evaluate,
     export,
     load,
+    quantize,
     save,
     train,
     verify,
@@ -142,26 +143,43 @@ def test_gaps_of_lists_and_objects_are_those_of_an_array():
     assert np.array_equal(coded_rows(half)[0], coded_rows(half.astype(np.float64))[0])
 
 
+@pytest.mark.parametrize("is_frame", [True, False])
 @pytest.mark.parametrize(
     "steps",
     [
-        [SimpleImputer()],
-        [make_pipeline(SimpleImputer())],
-        [ColumnTransformer([("fill", SimpleImputer(), [0, 1, 2])])],
+        [SimpleImputer(), StandardScaler()],
+        [StandardScaler(), make_pipeline(SimpleImputer(strategy="constant", fill_value=-1.0))],
+        [ColumnTransformer([("fill", SimpleImputer(strategy="median"), [0, 1, 2])])],
         [StandardScaler()],
     ],
 )
-def test_gaps_that_a_pipeline_takes_are_not_those_of_the_firmware(steps, require_tool):
+def test_gaps_of_a_pipeline_are_those_of_its_firmware(steps, is_frame, require_tool, tmp_path):
     """They went to the firmware as NaN: 90 % of the rows right, of which the Pipeline had 97."""
+    X = np.random.default_rng(0).normal(size=(90, 3)) + [1, 2, 3]
+    y = (X[:, 0] > 1).astype(int)
+    gap = np.where(np.arange(3) == np.arange(90)[:, np.newaxis] % 9, np.nan, X)
+    gap = require_tool("pandas").DataFrame(gap, columns=["a", "b", "c"]) if is_frame else gap
+    whole = make_pipeline(*steps, Classifier(model="linear", **_QUICK)).fit(gap, y)
+    save(whole, tmp_path / "m.tkm")
+    for model in (quantize(whole), load(tmp_path / "m.tkm")):
+        assert np.array_equal(model.predict(gap), whole.predict(gap))
+    assert verify(whole, gap, y).differences == 0
+    assert evaluate(whole, gap, y).accuracy == whole.score(gap, y)
+    export(whole, "cortex-m4", tmp_path / "c", vectors=gap[:8])
+    header = (tmp_path / "c/lib/model/src/model.h").read_text()
+    assert ("MODEL_A_MISSING" in header) == is_frame
+
+
+def test_gaps_that_neither_steps_nor_training_know_are_refused():
+    """They were the least number of their column."""
     X = np.random.default_rng(0).normal(size=(40, 3))
     y = (X[:, 0] > 0).astype(int)
-    gap = np.where(np.arange(3) == np.arange(40)[:, np.newaxis] % 9, np.nan, X)
-    filled = make_pipeline(*steps, Classifier(model="linear", **_QUICK)).fit(gap, y)
-    assert verify(filled, X, y).differences == 0
-    for use, rows in ((verify, gap), (evaluate, gap), (evaluate, gap.tolist())):
-        refused(DataError, use, filled, rows, y)
-    frame = require_tool("pandas").DataFrame(gap, columns=["a", "b", "c"])
-    refused(DataError, verify, filled.fit(frame, y), frame, y)
+    whole = make_pipeline(StandardScaler(), Classifier(model="linear", **_QUICK)).fit(X, y)
+    gap = np.where(X > 1, np.nan, X)
+    for use in (quantize(whole).predict, lambda rows: verify(whole, rows)):
+        refused(DataError, use, gap)
+    for row in (X[0], X[0].tolist()):
+        refused(DataError, whole[-1].predict, row)
 
 
 def test_a_coding_is_that_of_the_training_rows(require_tool):
@@ -178,7 +196,8 @@ def test_a_coding_is_that_of_the_training_rows(require_tool):
     gap.loc[3, "b"] = np.nan  # the first fold is tested on it, and learns from rows without gaps
     scores = cross_val_score(TernaryKernelClassifier(**_SMALL), gap, y, error_score="raise")
     assert np.isfinite(scores).all()
-    refused(DataError, classifier.predict, X.assign(b="x"))
+    for wrong in (X.assign(b="x"), X.iloc[0]):
+        refused(DataError, classifier.predict, wrong)
     wrong = X.assign(b="x").to_numpy()
     for rows in (wrong, wrong.astype(str)):
         refused(DataError, TernaryKernelClassifier().fit, rows, y)

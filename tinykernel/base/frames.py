@@ -98,7 +98,7 @@ def coded_rows(
     # values that have no number stay.
     X = with_names(X)
     if not is_frame(X):
-        return _coded_array(X, coding, names) if is_table else (X, None)
+        return _coded_array(X, coding, names, may_lack) if is_table else (X, None)
     names = [str(name) for name in X.columns]
     is_new = coding is None or not (coding.texts or coding.gaps)
     if is_new and all(_is_plain(X[name]) for name in X.columns):
@@ -128,7 +128,7 @@ def coded_rows(
 
 
 def _coded_array(
-    X: Any, coding: Coding | None, names: Sequence[str] | None
+    X: Any, coding: Coding | None, names: Sequence[str] | None, may_lack: bool
 ) -> tuple[Any, Coding | None]:
     rows = _with_gaps(X)
     if rows is None or (names is not None and len(names) != rows.shape[1]):  # others refuse that
@@ -137,7 +137,7 @@ def _coded_array(
     if coding is None:
         lacking = np.asarray(np.isnan(rows).any(axis=0), np.bool_)
         coding = coding_of(rows.astype(np.float64), columns, {}, lacking)
-    return recoded(rows, columns, {}, coding, "X"), coding
+    return recoded(rows, columns, {}, coding, "X", may_lack=may_lack), coding
 
 
 def _with_gaps(X: Any) -> NDArray[np.floating] | None:
@@ -165,11 +165,8 @@ def in_numbers(model: Any, X: Any) -> Any:
     """Return rows by the numbers of the training, which a fitted estimator remembers."""
     check_equal_shapes(X)
     X = with_names(X)
-    if hasattr(model, "steps") and _with_gaps(np.asarray(X) if is_frame(X) else X) is not None:
-        raise DataError(
-            "X: a value is missing, which the Pipeline takes and its firmware does not; fill it, "
-            "or leave out the steps before: a Classifier or Regressor takes NaN itself"
-        )
+    if hasattr(model, "steps"):  # its integer model has the numbers
+        return X
     coding = Coding.read(getattr(model, "coding_", None))
     if not hasattr(model, "fit") or (coding is None and not is_frame(X)):
         return X

@@ -260,8 +260,10 @@ class Predictions(Chain):
             If the shape is wrong or a value does not fit the raw type.
         """
         self.check_columns(X)
-        if self.coding is not None and is_frame(X):
-            X = coded_rows(X, self.coding, may_lack=True)[0]
+        if self.coding is not None:
+            if self.feature_names is None and is_frame(X):
+                X = np.asarray(X)  # training had an array
+            X = coded_rows(X, self.coding, self.feature_names, may_lack=self.takes_gaps)[0]
         return self.input.as_raw(X, self.n_numbers)
 
     @property

@@ -69,7 +69,8 @@ class IntegerModel(Predictions):
     feature_names : tuple of str, optional
         Names of the inputs, in their order. Information only, ignored in comparisons.
     coding : Coding, optional
-        The numbers of text in frames, of a converted model. Ignored in comparisons.
+        The numbers of text in frames, of a converted model, or of missing values, of a Pipeline.
+        Ignored in comparisons.
 
     Raises
     ------

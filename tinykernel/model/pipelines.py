@@ -3,13 +3,16 @@
 Scaling and column selection before a classifier are folded into its model.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinykernel.base.coding import Coding
 from tinykernel.base.errors import ConvertError, ModelError
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.scale.spec import Scale
@@ -30,6 +33,7 @@ class _Line:
     source: int
     gain: float = 1.0
     shift: float = 0.0
+    gap: float | None = None  # the x that stands for a missing value
 
 
 def is_pipeline(obj: object) -> bool:
@@ -43,7 +47,8 @@ def quantize(obj: object, feature_names: tuple[str, ...] | None = None) -> Integ
     Parameters
     ----------
     obj : fitted classifier or regressor, Pipeline that ends in one, or IntegerModel
-        Scaling and column selection in a Pipeline become part of the model.
+        Scaling and column selection in a Pipeline become part of the model, and what an imputer
+        fills in is the number of a missing value in its `coding`.
     feature_names : tuple of str, optional
         Names of the inputs; the model remembers them. Classifiers know them by themselves.
 
@@ -114,7 +119,21 @@ def fold(pipeline: Any, model: IntegerModel) -> IntegerModel:
         known = [f"x{i}" for i in range(n)] if names is None else list(map(str, names))
         columns = tuple(known[i] for i in selected)
     stages = _fold(model.scaler, lines), *model.stages[1:]
-    return replace(model, stages=stages, feature_names=columns)
+    coding = _gaps(lines, columns, model, getattr(pipeline.steps[-1][1], "coding_", None))
+    return replace(model, stages=stages, feature_names=columns, coding=coding)
+
+
+def _gaps(
+    lines: list[_Line], columns: tuple[str, ...] | None, model: IntegerModel, of_last: object
+) -> Coding:
+    """Return the raw numbers of missing values: of an imputer, else of the classifier behind."""
+    places = tuple(map(str, range(len(lines))))
+    last = Coding.read(of_last) or model.coding or Coding()
+    numbers = {**last.usual, **last.gaps}
+    lines = _filled(lines, [numbers.get(name) for name in model.feature_names or places])
+    gaps = {name: line.gap for name, line in zip(columns or places, lines, strict=True)}
+    known = {name: float(np.float32(gap)) for name, gap in gaps.items() if gap is not None}
+    return Coding(gaps=known)
 
 
 def columns_behind(
@@ -162,9 +181,9 @@ def _scale(place: str, step: Any, lines: list[_Line]) -> list[_Line]:
     if kind == "MinMaxScaler" and not step.clip:
         return _then(lines, step.scale_, step.min_)
     if kind == "SimpleImputer" and not step.add_indicator and gaps_are_nan(step):
-        filled = step.statistics_
-        if filled.dtype.kind in "fiu" and np.all(np.isfinite(filled)):
-            return lines  # the firmware takes rows that lack nothing
+        filled = step.statistics_.tolist()  # of a constant objects, text too
+        if all(isinstance(number, Real) and math.isfinite(number) for number in filled):
+            return _filled(lines, list(map(float, filled)))
     if kind == "OrdinalEncoder" and _is_line(step):
         first, gain = np.array([_evenly(values) for values in step.categories_]).T
         return _then(lines, gain, -first * gain)
@@ -181,8 +200,18 @@ def _then(lines: list[_Line], gain: Any, shift: Any) -> list[_Line]:
     """Return ``gain * z + shift`` of each line z."""
     gains, shifts = (np.broadcast_to(each, len(lines)).tolist() for each in (gain, shift))
     return [
-        _Line(line.source, line.gain * by, line.shift * by + more)
+        replace(line, gain=line.gain * by, shift=line.shift * by + more)
         for line, by, more in zip(lines, gains, shifts, strict=True)
+    ]
+
+
+def _filled(lines: list[_Line], numbers: Sequence[float | None]) -> list[_Line]:
+    """Return lines whose missing values are numbers from here on, unless they are so before."""
+    return [
+        line
+        if line.gap is not None or number is None
+        else replace(line, gap=(number - line.shift) / line.gain)
+        for line, number in zip(lines, numbers, strict=True)
     ]
 
 

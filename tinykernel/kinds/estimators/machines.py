@@ -35,6 +35,10 @@ _WAYS = {
         ("could not convert string", "dtype='numeric' is not compatible"),
         "give a frame of pandas or polars, whose text becomes numbers",
     ),
+    **dict.fromkeys(  # with the words that check_estimator wants
+        ("Expected 2D array", "Expected a 2-dimensional container"),
+        "Reshape your data to rows: one is X[[0]], of a frame X.iloc[[0]]",
+    ),
 }
 _SelfT = TypeVar("_SelfT", bound="KernelEstimator")
 
@@ -79,7 +83,7 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
         try:
             return validate_data(self, *rows, dtype="numeric", **checks)
         except ValueError as error:
-            problem = str(error).partition("\n")[0].rstrip(".")
+            problem = str(error).partition("\n")[0].rstrip(".:")
             way = next((way for begin, way in _WAYS.items() if problem.startswith(begin)), None)
             if way is None:
                 raise
