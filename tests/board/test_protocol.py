@@ -1,5 +1,6 @@
 """The protocol to the letter, by a client that knows only its text, and damaged commands."""
 
+import doctest
 import os
 import random
 import re
@@ -20,6 +21,8 @@ from tests.codegen.kinds import calibrated
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model, random_raw
 from tests.refusals import refused
+from tests.sessions import ROOT, blocks
+from tinykernel import save
 from tinykernel.base.errors import BoardError
 from tinykernel.compile.projects import export
 from tinykernel.pieces.beside.sample import random_beside
@@ -101,6 +104,21 @@ def test_answers_are_those_of_the_protocol(client, table) -> None:
     client.ask(f"db load {len(loaded)}%")
     assert client.ask("db print%") == []
     assert client.ask(f"db  {loaded.hex()}  %") == ["m-load-done"]
+
+
+def test_lines_of_the_page_compare_with_predict(table, tmp_path, monkeypatch, require_tool):
+    """docs/board.md: whoever reads a board without `verify` undoes the shift as the page does."""
+    require_tool("serial")
+    monkeypatch.chdir(tmp_path)
+    save(table, "gesture.tkm")
+    np.save("rows.npy", rows_of(table, 1))
+    page = ROOT / "docs" / "board.md"
+    (block,) = blocks(page, "pycon")
+    with emulated_board(table) as board:
+        text = block.text.replace("/dev/ttyACM0", board.port)
+        example = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), block.line)
+        assert doctest.DocTestRunner().run(example, clear_globs=False).failed == 0
+        example.globs["port"].close()
 
 
 @given(seed=st.integers(0, 999), n_classes=st.integers(2, 9))
