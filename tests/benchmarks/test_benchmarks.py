@@ -6,6 +6,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests.random_models import tree_model
 from tests.sessions import ROOT
 from tests.spectra import spectral_model
 from tinykernel.compile.targets import TARGETS
@@ -100,3 +101,20 @@ def test_a_stage_without_a_measurement_has_an_estimate(monkeypatch) -> None:
     wide = estimate_footprint(model, "cortex-m4")
     assert wide.flash > measured.flash
     assert "the code of spectrum was not measured: 1536 bytes are assumed" in wide.notes
+
+
+def test_headers_have_bytes_and_stack_on_every_core(
+    import_benchmark, monkeypatch, require_toolchain
+):
+    """The table of continuous integration counts a header that no function keeps as a whole."""
+    headers = import_benchmark("headers")
+    for core in headers.CORES:
+        require_toolchain(core, "gcc")
+    monkeypatch.setattr(headers, "models", lambda: [tree_model(1)])
+    table = headers.measured()
+    assert set(table["tk_trees.h"]) == set(headers.CORES)
+    for n_bytes, stack in table["tk_trees.h"].values():
+        assert 100 < n_bytes < 1000
+        assert 0 < stack < 200
+    assert headers.shown([120, 16], [100, 16]) == "120 (+20), 16"
+    assert headers.shown([120, 16], None) == "120, 16"

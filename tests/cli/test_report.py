@@ -76,10 +76,9 @@ def test_bench_prints_instructions_by_stage(work, require_platforms) -> None:
     assert found["target"] == "cortex-m4"
     assert found["instructions"] == sum(found["stages"].values()) > 0
     assert found["seconds"][0] < found["seconds"][1]
-    assert json_of(*arguments) == found
     # Levels of floats that are computed in integers take a little longer for some values.
     assert 0.95 * found["instructions"] < found["fewest_instructions"] < found["instructions"]
     assert found["rows"] == 3
-    table = succeeded(*arguments)
+    table = succeeded(*arguments)  # counted again
     assert f"{1e3 * found['seconds'][0]:.2f}-" in table.stdout
     assert str(found["instructions"]) in table.stdout
