@@ -260,9 +260,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ]
     for item in items:
         asks = _FIND_TOOLS & set(getattr(item, "fixturenames", ()))
-        # The commands look for compilers by themselves.
-        if asks or "tests/cli/" in item.path.as_posix():
+        if asks:
             item.add_marker("tools")
+        # The commands look for compilers by themselves.
+        if asks - {"require_tool"} or "tests/cli/" in item.path.as_posix():
+            item.add_marker("compilers")
         if item.get_closest_marker("sharp") or not (asks or item.get_closest_marker("slow")):
             item.add_marker("quick")
 

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -26,10 +27,17 @@ def commands_of(text: str) -> list[str]:
     return [re.sub(r"\s+(#|-- ).*", "", command) for command in found]
 
 
+@cache
+def commands() -> Any:
+    """Return the commands of this version."""
+    return typer.main.get_command(app)
+
+
+@cache
 def parsed(command: str) -> None:
     """Raise an error where a command does not exist, or not its options."""
     name, *words = shlex.split(command.rstrip(".,:;"))
-    group: Any = typer.main.get_command(app)
+    group = commands()
     if name not in group.commands:
         raise UsageError(f"no command {name!r}")
     context = typer.Context(group.commands[name])

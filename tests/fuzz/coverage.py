@@ -112,7 +112,11 @@ def main() -> None:
         pass
 
     with tempfile.TemporaryDirectory() as folder:
-        atheris.Setup([sys.argv[0], *sys.argv[2:]], _target(reader, Path(folder)))
+        call = _target(reader, Path(folder))
+        # What the first files import and compile took longer than a file may.
+        for seed in sorted(Path(sys.argv[2]).iterdir()):
+            call(seed.read_bytes())
+        atheris.Setup([sys.argv[0], *sys.argv[2:]], call)
         atheris.Fuzz()
 
 

@@ -66,9 +66,15 @@ PLANNED = {
 }
 
 
+# With `auto` all kinds of tables compete; each by itself is in `make test-all`.
+_SHARP = ("auto", "kernels", "chains", "separable")
+
+
 @pytest.mark.slow
-@pytest.mark.sharp
-@pytest.mark.parametrize("name", list(PLANNED))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.sharp] * (name in _SHARP)) for name in PLANNED],
+)
 def test_the_usual_plan_needs_no_clock(monkeypatch, name):
     """On a busy computer 1 of 120 epochs was trained; other threads gave another model."""
     monkeypatch.setattr(planning, "_WORK_OF_TABLES", 0.5)
