@@ -91,7 +91,7 @@ def test_every_option_is_documented_and_a_parameter(options, estimator, machine)
     """Protects the one list of options: parameters, docstring and defaults follow from it."""
     names = {field.name for field in dataclasses.fields(options)}
     assert names <= estimator().get_params().keys()
-    assert all(f"\n    {name} : " in estimator.__doc__ for name in names)
+    assert all(f"\n{name} : " in estimator.__doc__ for name in names)
     assert machine().get_params().keys() < estimator().get_params().keys()
     own = machine().get_params().keys() & {"class_weight", "loss"}
     assert own == {"class_weight" if estimator is Classifier else "loss"}

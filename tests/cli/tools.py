@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -28,9 +29,13 @@ runpy.run_module("tinykernel", run_name="__main__", alter_sys=True)
 QUICK = ("--set", "n_components=64", "--set", "epochs=20", "--effort", "quick", "--quiet")
 
 
+# A runner of click before 8.2 mixes what is printed with errors, unless it is told not to.
+_APART: dict[str, Any] = dict.fromkeys({"mix_stderr"} & {*signature(CliRunner).parameters}, False)
+
+
 def run(*arguments: object) -> Result:
     """Run the command line in this process."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner(**_APART).invoke(app, [str(argument) for argument in arguments])
 
 
 def succeeded(*arguments: object) -> Result:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import wraps
+from inspect import cleandoc
 from textwrap import fill
 from typing import Any, TypeVar
 
@@ -86,7 +87,8 @@ def declared(cls: _ClassT) -> _ClassT:
     """
     names = [item.name for item in fields(cls)]
     if cls.__doc__ is not None:
-        cls.__doc__ = cls.__doc__.replace("{options}", _entries(options_of(cls).items()))
+        # Python 3.13 takes the indentation of docstrings away, earlier ones do not.
+        cls.__doc__ = cleandoc(cls.__doc__).replace("{options}", _entries(options_of(cls).items()))
     elsewhere: dict[str, str] = SUCCESSORS | getattr(cls, "ELSEWHERE", {})
     plain_init = cls.__init__  # type: ignore[misc]
 
@@ -107,9 +109,9 @@ def declared(cls: _ClassT) -> _ClassT:
 
 def _entries(options: Iterable[tuple[str, Option]]) -> str:
     """Format options as parameters of numpydoc."""
-    space = " " * 8
-    return "\n    ".join(
+    space = " " * 4
+    return "\n".join(
         f"{name} : {option.type}\n"
-        + fill(option.documentation, 100, initial_indent=space, subsequent_indent=space)
+        + fill(option.documentation, 96, initial_indent=space, subsequent_indent=space)
         for name, option in options
     )
