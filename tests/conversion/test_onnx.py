@@ -265,3 +265,56 @@ def test_external_weights_that_lack_are_one_line(tmp_path):
     (tmp_path / "w").unlink()
     refused(FormatError, convert, file, X, task="classes")
     SAID.clear()  # it has words of the library
+
+
+def _of_one_sum(*nodes):
+    """Return a scaler, one sum of four inputs, and nodes up to a label."""
+    before = [
+        node("Scaler", ["x"], ["q"], domain="ai.onnx.ml", offset=[1.0, -2, 3, 0], scale=[0.5]),
+        node("MatMul", ["q", "w"], ["s"]),
+    ]
+    return [*before, *nodes, node("ArgMax", ["p"], ["y"], axis=1, keepdims=0)]
+
+
+SIGMOID = [node("Sigmoid", ["s"], ["g"]), node("Sub", ["one", "g"], ["o"])]
+NEGATIVE = [node("Mul", ["s", "less"], ["o"])]
+ONE_SUM = {"w": _RNG.normal(size=(4, 1)), "one": np.ones(1), "less": -np.ones(1)}
+ONE_SUM |= {"w3": _RNG.normal(size=(4, 3)), "third": np.full((200, 1), 0.3)}
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [*SIGMOID, node("Concat", ["o", "g"], ["p"], axis=1)],
+        [*NEGATIVE, node("Concat", ["o", "s"], ["p"], axis=1)],
+    ],
+    ids=["sigmoid", "negative"],
+)
+def test_one_sum_of_two_classes_has_both_signs(nodes, tmp_path):
+    """A Scaler and what skl2onnx writes behind one sum give the labels of the reference."""
+    file, rows = tmp_path / "net.onnx", 3 * _RNG.normal(size=(200, 4)).astype(np.float32)
+    file = _file(_of_one_sum(*nodes), tmp_path, [4], arrays=ONE_SUM)
+    expected = onnx.reference.ReferenceEvaluator(str(file)).run(None, {"x": rows})[0]
+    assert np.mean(convert(file, rows).predict(rows) != expected) <= 0.005
+    assert 0 < expected.mean() < 1
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [*SIGMOID, node("Concat", ["g", "o"], ["p"], axis=1)],
+        [SIGMOID[0], node("Sub", ["g", "one"], ["o"]), node("Concat", ["o", "g"], ["p"], axis=1)],
+        [SIGMOID[0], node("Concat", ["third", "g"], ["p"], axis=1)],
+        [node("Sigmoid", ["s"], ["p"])],
+        [*NEGATIVE, node("Concat", ["s", "o"], ["p"], axis=1)],
+        [*NEGATIVE, node("Concat", ["o", "s"], ["p"], axis=0)],
+        [node("MatMul", ["q", "w3"], ["z"]), node("Sigmoid", ["z"], ["g"])]
+        + [node("Sub", ["one", "g"], ["p"])],
+    ],
+)
+def test_shares_in_another_order_are_refused(nodes, tmp_path):
+    """The second of two classes is that of the larger sum, which another order exchanges."""
+    sums = _of_one_sum(*nodes)
+    chosen = [each for each in sums if "w3" not in str(nodes) or each.output[0] != "s"]
+    file = _file(chosen, tmp_path, [4], arrays=ONE_SUM)
+    refused(ConvertError, convert, file, _RNG.normal(size=(200, 4)).astype(np.float32))

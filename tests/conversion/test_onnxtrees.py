@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+import tinykernel
 from tests.refusals import refused
 from tinykernel.base.errors import TinykernelError
 from tinykernel.conversion.models import change_of, convert
@@ -91,3 +92,107 @@ def test_trees_of_a_file_are_exact(load, tmp_path, require_tool):
     if not is_class:
         save([helper.make_node(name, ["x"], outputs, post_transform="LOGISTIC", **ml, **options)])
         refused(TinykernelError, convert, file)
+
+
+def random_trees(rng, modes, n_inputs=4, n_targets=3):
+    """Return attributes of a random TreeEnsemble; some leaves are reached on both sides."""
+    from onnx import numpy_helper
+
+    nodes, leaves, roots = [], [], []
+    for _ in range(5):
+        roots.append(len(nodes))
+        for place in range(7):
+            test = [int(rng.integers(n_inputs)), rng.normal(), int(rng.choice(modes))]
+            sides = []
+            for child in (2 * place + 1, 2 * place + 2):
+                sides += [roots[-1] + child, 0] if child < 7 else [len(leaves), 1]
+                if child >= 7 and rng.random() < 0.9:
+                    leaves.append((int(rng.integers(n_targets)), rng.normal()))
+            leaves.append((0, 0.5))
+            nodes.append([*test, *sides, int(rng.integers(2))])
+    names = ("featureids", "splits", "modes", "truenodeids", "trueleafs", "falsenodeids")
+    names += ("falseleafs", "missing_value_tracks_true")
+    of = {f"nodes_{k}": list(v) for k, v in zip(names, zip(*nodes, strict=True), strict=True)}
+    of["leaf_targetids"], weights = map(list, zip(*leaves, strict=True))
+    for name, values, dtype in (
+        ("nodes_splits", of["nodes_splits"], np.float32),
+        ("nodes_modes", of["nodes_modes"], np.uint8),
+        ("leaf_weights", weights, np.float32),
+    ):
+        of[name] = numpy_helper.from_array(np.array(values, dtype))
+    return of | {"tree_roots": roots, "n_targets": n_targets}
+
+
+@pytest.fixture
+def ensemble_file(require_tool, tmp_path):
+    """Return a function that writes a TreeEnsemble, with an ArgMax behind it if `of_labels`."""
+    onnx = require_tool("onnx")
+    of = onnx.helper
+
+    def write(attributes, of_labels=False, **options):
+        nodes = [of.make_node("TreeEnsemble", ["x"], ["s"], domain="ai.onnx.ml", **attributes)]
+        end = of.make_tensor_value_info("s", 1, [None, None])
+        if of_labels:
+            nodes.append(
+                of.make_node("ArgMax", ["s"], ["y"], **{"axis": 1, "keepdims": 0} | options)
+            )
+            end = of.make_tensor_value_info("y", onnx.TensorProto.INT64, [None])
+        entry = of.make_tensor_value_info("x", 1, [None, 4])
+        opsets = [of.make_opsetid("", 21), of.make_opsetid("ai.onnx.ml", 5)]
+        graph = of.make_graph(nodes, "g", [entry], [end])
+        onnx.save(of.make_model(graph, opset_imports=opsets, ir_version=10), tmp_path / "t.onnx")
+        return tmp_path / "t.onnx"
+
+    return write
+
+
+# Less or equal, less, greater or equal, greater; the last two of one sort.
+@pytest.mark.parametrize("modes", [[0], [1], [2], [3], [0, 3], [1, 2]], ids=str)
+def test_tree_ensembles_of_version_5_are_exact(modes, ensemble_file):
+    """Labels and values are those of the evaluator of ONNX, also of missing values."""
+    from onnx.reference import ReferenceEvaluator
+
+    for seed in range(4):
+        rng = np.random.default_rng([seed, *modes])
+        X = rng.normal(size=(300, 4)).astype(np.float32)
+        X[rng.random(X.shape) < 0.2] = np.nan
+        trees = random_trees(rng, modes, n_targets=2 + seed % 2)
+        trees |= {"aggregate_function": 0} if seed == 3 else {}
+        for of_labels in (True, False):
+            file = ensemble_file(trees, of_labels)
+            expected = ReferenceEvaluator(str(file)).run(None, {"x": X})[0]
+            answers = convert(file).predict(X)
+            assert np.abs(answers - expected).max() <= (0 if of_labels else 1e-3)
+    assert tinykernel.verify(convert(file), X[:60]).differences == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"aggregate_function": 2},
+        {"post_transform": 1},
+        {"nodes_modes": [0] * 34 + [6]},
+        {"nodes_modes": [0] * 34 + [1]},
+        {"leaf_weights": np.zeros(3)},
+        {"tree_roots": [0, 0]},
+        {"tree_roots": [-1]},
+        {"tree_roots": [99]},
+        {"nodes_truenodeids": [0] * 35},
+        {"later": 1},
+        {"axis": 0},
+        {"select_last_index": 1},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_other_tree_ensembles_are_refused(change, ensemble_file, require_tool):
+    """One line names what changes an answer, or that the file is damaged."""
+    helper = require_tool("onnx").numpy_helper
+    trees, of_argmax = random_trees(np.random.default_rng(0), [0]), {}
+    for name, value in change.items():
+        if name in ("axis", "select_last_index"):
+            of_argmax[name] = value
+            continue
+        dtype = np.uint8 if name == "nodes_modes" else np.float64
+        is_tensor = name in ("nodes_modes", "leaf_weights")
+        trees[name] = helper.from_array(np.array(value, dtype)) if is_tensor else value
+    refused(TinykernelError, convert, ensemble_file(trees, True, **of_argmax))

@@ -1,4 +1,4 @@
-"""Trees of ONNX files: one node TreeEnsembleClassifier or TreeEnsembleRegressor."""
+"""Trees of ONNX files: one node TreeEnsembleClassifier, TreeEnsembleRegressor or TreeEnsemble."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,8 +10,9 @@ from tinykernel.base.errors import ConvertError, FormatError
 from tinykernel.conversion.checks import check_fields
 from tinykernel.conversion.ensemble import Ensemble, ForeignTree
 
-KINDS = ("TreeEnsembleClassifier", "TreeEnsembleRegressor")
+KINDS = ("TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble")
 _BELOW = {"BRANCH_LEQ": np.less_equal, "BRANCH_LT": np.less}
+_ABOVE = {"BRANCH_GT": np.less_equal, "BRANCH_GTE": np.less}  # with its sides exchanged
 #: Of labels and shares. Identity, Reshape and a Cast to float32 change no value.
 _BEHIND = ("ZipMap", "Cast", "Normalizer")
 #: Attributes that are read; `nodes_hitrates` are counts of rows.
@@ -23,6 +24,16 @@ _OF_NODES = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids
 _OF_LEAVES = ("treeids", "nodeids", "ids", "weights")
 _READ |= {f"nodes_{name}" for name in _OF_NODES}
 _READ |= {f"{kind}_{name}" for kind in ("class", "target") for name in _OF_LEAVES}
+#: Attributes of TreeEnsemble, and what its numbers stand for.
+_READ_OF_5 = {
+    *("aggregate_function", "leaf_targetids", "leaf_weights", "membership_values", "n_targets"),
+    *("name", "nodes_falseleafs", "nodes_falsenodeids", "nodes_featureids", "nodes_hitrates"),
+    *("nodes_missing_value_tracks_true", "nodes_modes", "nodes_splits", "nodes_trueleafs"),
+    *("nodes_truenodeids", "post_transform", "tree_roots"),
+}
+_AGGREGATES = (b"AVERAGE", b"SUM", b"MIN", b"MAX")
+_AFTER = (b"NONE", b"SOFTMAX", b"LOGISTIC", b"SOFTMAX_ZERO", b"PROBIT")
+_MODES = [b"BRANCH_" + name for name in (b"LEQ", b"LT", b"GTE", b"GT", b"EQ", b"NEQ", b"MEMBER")]
 _MOST = 1 << 16  # inputs, classes and targets
 _NAMED = 5  # operators in a message
 
@@ -30,14 +41,19 @@ _NAMED = 5  # operators in a message
 def _options_of_trees(onnx: Any, graph: Any, entry: str) -> dict[str, Any]:
     """Return the attributes of the one node of trees, which reads the input as it is."""
     same, ensembles, others = {entry}, list[dict[str, Any]](), dict[str, None]()
+    sums: set[str] = set()
     get = onnx.helper.get_attribute_value
     for node in graph.node:
         kind, of = node.op_type, {item.name: get(item) for item in node.attribute}
         is_same = kind in ("Identity", "Reshape") or of.get("to") == onnx.TensorProto.FLOAT
         if kind in KINDS and node.input[0] in same:
-            ensembles.append(of)
+            ensembles.append(_of_version_3(onnx, of) if kind == "TreeEnsemble" else of)
+            sums = {*node.output} if "target_ids" in ensembles[0] else set()
         elif is_same:
-            same |= set(node.output) if node.input[0] in same else set()
+            for names in (same, sums):
+                names |= set(node.output) if node.input[0] in names else set()
+        elif kind == "ArgMax" and node.input[0] in sums and _is_first(of, ensembles[0]):
+            ensembles[0], sums = _with_labels(ensembles[0]), set()
         elif kind not in _BEHIND or not ensembles or "target_ids" in ensembles[0]:
             others[kind] = None
     if others or len(ensembles) != 1:
@@ -53,6 +69,58 @@ def _options_of_trees(onnx: Any, graph: Any, entry: str) -> dict[str, Any]:
         raise ConvertError("convert: trees of ONNX in float64 are not supported; write float32")
     check_fields("an ensemble of ONNX", ensembles[0], _READ)
     return ensembles[0]
+
+
+def _is_first(of: dict[str, Any], ensemble: dict[str, Any]) -> bool:
+    """Say whether an ArgMax gives the first largest of the sums of leaves."""
+    is_sum = ensemble.get("post_transform", b"NONE") == b"NONE"
+    return is_sum and of.get("axis") in (1, -1) and not of.get("select_last_index")
+
+
+def _with_labels(of: dict[str, Any]) -> dict[str, Any]:
+    """Return trees whose targets are the classes 0, 1 and so on."""
+    named = {name.replace("target_", "class_"): value for name, value in of.items()}
+    return named | {"classlabels_int64s": [*range(of.get("n_targets", 1))]}
+
+
+def _of_version_3(onnx: Any, of: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a TreeEnsemble as those of a TreeEnsembleRegressor."""
+    check_fields("an ensemble of ONNX", of, _READ_OF_5)
+    splits, weights = map(onnx.numpy_helper.to_array, (of["nodes_splits"], of["leaf_weights"]))
+    if splits.dtype != np.float32 or weights.dtype != np.float32:
+        raise ConvertError("convert: trees of ONNX in float64 are not supported; write float32")
+    modes = [_MODES[mode] for mode in onnx.numpy_helper.to_array(of["nodes_modes"])]
+    missing = of.get("nodes_missing_value_tracks_true") or [0] * len(modes)
+    names = [f"nodes_{name}" for name in (*_OF_NODES, "missing_value_tracks_true")]
+    names += [f"target_{name}" for name in _OF_LEAVES]
+    made: dict[str, list[Any]] = {name: [] for name in names}
+    nodes, leaves = set[int](), names[-len(_OF_LEAVES) :]
+    for tree, root in enumerate(of["tree_roots"]):
+        below, n = [(root, 0, 0)], 1  # index, whether it is of a leaf, number in the tree
+        while below:
+            at, is_leaf, number = below.pop()
+            row: tuple[Any, ...] = (tree, number, 0, b"LEAF", 0.0, 0, 0, 0)
+            if at < 0 or (not is_leaf and at in nodes):
+                raise _damaged("a node is below no node, or below two")
+            if is_leaf:
+                leaf = tree, number, of["leaf_targetids"][at], weights[at]
+                for name, value in zip(leaves, leaf, strict=True):
+                    made[name].append(value)
+            else:
+                nodes.add(at)
+                row = tree, number, of["nodes_featureids"][at], modes[at]
+                row += splits[at], n, n + 1, missing[at]
+                for side in ("true", "false"):
+                    ids, ends = of[f"nodes_{side}nodeids"], of[f"nodes_{side}leafs"]
+                    below.append((ids[at], ends[at], n))
+                    n += 1
+            for name, value in zip(names, row, strict=False):
+                made[name].append(value)
+    return made | {
+        "n_targets": of.get("n_targets", 1),
+        "aggregate_function": _AGGREGATES[of.get("aggregate_function", 1)],
+        "post_transform": _AFTER[of.get("post_transform", 0)],
+    }
 
 
 def _damaged(problem: str) -> FormatError:
@@ -94,7 +162,9 @@ class TreeFile:
         modes = {mode.decode(errors="replace") for mode in self._of["nodes_modes"]} - {"LEAF"}
         labels = self._of.get("classlabels_strings") or self._of.get("classlabels_int64s")
         average = self._of.get("aggregate_function", b"SUM")
-        if len(modes) > 1 or not modes <= set(_BELOW) or average not in (b"SUM", b"AVERAGE"):
+        tests = _BELOW | _ABOVE
+        below = {tests.get(mode) for mode in modes}
+        if len(below) > 1 or None in below or average not in (b"SUM", b"AVERAGE"):
             raise ConvertError(
                 f"convert: trees of ONNX with {', '.join(sorted(modes)[:_NAMED])} and "
                 f"{average.decode(errors='replace')} of leaves are not supported"
@@ -108,7 +178,7 @@ class TreeFile:
         self.n_features_in_ = n_inputs or 1 + max(self._of["nodes_featureids"])
         if not 0 < self.n_features_in_ <= _MOST:
             raise _damaged(f"{self.n_features_in_} inputs")
-        self.below = _BELOW[modes.pop() if modes else "BRANCH_LEQ"]
+        self.below: Any = below.pop() if below else np.less_equal
         self.kind = "class" if labels else "target"
         if labels:
             text = [item.decode() if isinstance(item, bytes) else item for item in labels]
@@ -128,6 +198,7 @@ class TreeFile:
         # Of two classes, the scores of one are enough: of probabilities they are compared with 0.5,
         # which sums of float32 reach by ties that sums of float64 exceed.
         is_one = self.kind == "class" and n == 2 and np.ptp(leaf_output) == 0
+        is_one = is_one and "n_targets" not in self._of  # of which ArgMax takes the largest
         if len(start) not in (0, 1 if is_one else n) or not np.isfinite([*start, *weight]).all():
             raise _damaged(f"{len(start)} values to begin with, or leaves that are not finite")
         base[: len(start)] = start
@@ -142,7 +213,8 @@ class TreeFile:
             place = dict(zip(nodes.tolist(), range(nodes.size), strict=True))
             if len(place) != nodes.size:
                 raise _damaged(f"two nodes of tree {number} have one number")
-            is_leaf = np.array([mode == b"LEAF" for mode in self._of["nodes_modes"]])[at]
+            is_leaf = of["nodes_modes"][at] == b"LEAF"
+            is_above = np.isin(of["nodes_modes"][at], [mode.encode() for mode in _ABOVE])
             leaves = of[f"{self.kind}_treeids"] == number
             value = np.zeros((nodes.size, base.size))
             ids = of[f"{self.kind}_nodeids"][leaves].tolist()
@@ -151,16 +223,17 @@ class TreeFile:
             places = [place[node] for node in ids], leaf_output[leaves]
             np.add.at(value, places, weight[leaves] / (len(np.unique(numbers)) if is_mean else 1))
             missing = of.get("nodes_missing_value_tracks_true", np.zeros(numbers.size))
-            left, right = (
+            missing = (missing if len(missing) else np.zeros(numbers.size))[at].astype(bool)
+            true, false = (
                 np.array([place.get(node, -1) for node in of[f"nodes_{name}"][at].tolist()])
                 for name in ("truenodeids", "falsenodeids")
             )
             tree = ForeignTree(
-                np.where(is_leaf, -1, left),
-                np.where(is_leaf, -1, right),
+                np.where(is_leaf, -1, np.where(is_above, false, true)),
+                np.where(is_leaf, -1, np.where(is_above, true, false)),
                 np.where(is_leaf, 0, of["nodes_featureids"][at]),
                 of["nodes_values"][at].astype(np.float64),
-                missing[at].astype(bool) if len(missing) else np.zeros(nodes.size, bool),
+                missing ^ is_above,
                 value,
             )
             _check_tree(tree, self.n_features_in_)

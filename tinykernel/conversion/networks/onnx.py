@@ -19,6 +19,8 @@ from tinykernel.conversion.onnxtrees import KINDS, TreeFile
 #: What files of skl2onnx have behind the end, for labels; behind a sigmoid, 1 - p as well.
 _LABELLING = {"ArgMax", "ZipMap", "ArrayFeatureExtractor", "Reshape", "Identity", "Cast"}
 _LEVELS = ("QuantizeLinear", "DequantizeLinear")
+#: What reads values without a second branch of layers.
+_NO_BRANCH = ("Shape", "Concat", "ArgMax", "ZipMap")
 _SHAPES = ("Shape", "Gather", "Unsqueeze", "Concat", "Slice")
 _MAPS = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean")
 _FLOATS = ("FLOAT", "DOUBLE", "FLOAT16")
@@ -70,6 +72,8 @@ _READ: dict[str, tuple[str, ...]] = {
     "Transpose": ("perm",),
     "LeakyRelu": ("alpha",),
     "Elu": ("alpha",),
+    "Scaler": ("offset", "scale"),
+    "Concat": ("axis",),
 }
 #: Attributes that have to be as usual.
 _FIXED = {
@@ -112,13 +116,15 @@ class _Reading:
     levels: set[str] = field(default_factory=set)  # those that are levels
     last: str = ""  # the value before the end
     end: str = ""  # the value of the end
+    share: str = ""  # that of the second of two classes, until the first stands beside it
+    rest: str = ""  # that of the first
     n_nodes: int = 0  # that it takes
     is_last: bool = False  # whether rows have channels last, until a Transpose at the front
 
     def take(self, network: FloatNetwork, name: str) -> None:
         """Note the name of the values of the network so far."""
         readers = [node for node in self.model.graph.node if name in node.input]
-        n_readers = sum(node.op_type != "Shape" for node in readers)
+        n_readers = sum(node.op_type not in _NO_BRANCH for node in readers)
         self.last, self.marks[name] = name, network.mark(is_shared=n_readers > 1)
 
     def is_end(self, name: str) -> bool:
@@ -210,8 +216,13 @@ def _network_of(onnx: Any, model: Any, path: Path) -> FloatNetwork | TreeFile | 
 
 def _read(reading: _Reading, network: FloatNetwork) -> None:
     """Add the nodes of a graph, the first of which reads the input."""
-    with intact("convert: the network", Exception):
-        _read_nodes(reading, network)
+    try:
+        with intact("convert: the network", Exception):
+            _read_nodes(reading, network)
+    except ConvertError as error:
+        if reading.model.producer_name != "skl2onnx":
+            raise
+        raise ConvertError(f"{error}; convert the fitted model itself") from None
 
 
 def _read_nodes(reading: _Reading, network: FloatNetwork) -> None:
@@ -258,14 +269,9 @@ def _read_node(reading: _Reading, network: FloatNetwork, node: Any, place: str) 
     if kind == "Shape" or (kind in _SHAPES and reading.shapes & set(node.input)):
         reading.shapes.add(node.output[0])
         return
-    is_share = network.end == "Sigmoid" and kind in ("Sub", "Concat")
-    if network.end and (kind in (*_LABELLING, *_LEVELS) or is_share):
-        if kind == "ArgMax":
-            _check_axis(network, options.get("axis", 0), place)
-            _check_options(kind, options, place)
-        if kind == "ArrayFeatureExtractor" and node.input[0] in numbers:
-            labels = numbers[node.input[0]].ravel().tolist()
-            network.labels = np.array([v.decode() if isinstance(v, bytes) else v for v in labels])
+    is_label = kind in (*_LABELLING, *_LEVELS)
+    if network.end and (is_label or _is_share(reading, network, node, options, place)):
+        _read_label(reading, network, node, options, place)
         return
     _read_values(reading, network, node, options, place)
 
@@ -284,6 +290,10 @@ def _read_values(
     else:
         _check_options(kind, options, place)
         is_first = node.input[0] == reading.last
+        if _is_pair(reading, network, node):
+            network.end, reading.share = "Sigmoid", reading.last
+            reading.end = reading.rest = node.output[0]
+            return
         if others:
             network.add_values(place, reading.marks[others[0]])
         elif kind in (*_MAPS, *_SUMS) and (constants or kind in _MAPS):
@@ -301,9 +311,55 @@ def _read_values(
     if network.end == "Sigmoid" and not reading.is_end(node.output[0]):
         network.end_as_curve()
     if network.end:
-        reading.end = node.output[0]
+        reading.end = reading.share = node.output[0]
     else:
         reading.take(network, node.output[0])
+
+
+def _read_label(
+    reading: _Reading, network: FloatNetwork, node: Any, options: dict[str, Any], place: str
+) -> None:
+    """Check what makes labels behind the end, and take their names."""
+    for name in ("share", "rest"):
+        if node.op_type != "Concat" and node.input[0] == getattr(reading, name):
+            setattr(reading, name, node.output[0])  # of the same values
+    if node.op_type == "ArgMax":
+        if reading.share and network.n_values == 1:
+            raise ConvertError(f"convert: {place} is of one value; put 1 - p before it")
+        _check_axis(network, options.get("axis", 0), place)
+        _check_options(node.op_type, options, place)
+    if node.op_type == "ArrayFeatureExtractor" and node.input[0] in reading.numbers:
+        labels = reading.numbers[node.input[0]].ravel().tolist()
+        network.labels = np.array([v.decode() if isinstance(v, bytes) else v for v in labels])
+
+
+def _is_share(
+    reading: _Reading, network: FloatNetwork, node: Any, options: dict[str, Any], place: str
+) -> bool:
+    """Whether a node makes the share of the first class, or puts that before the second's."""
+    if network.end != "Sigmoid" or network.n_values != 1:
+        return False
+    if node.op_type == "Concat" and [*node.input] == [reading.rest, reading.share]:
+        _check_axis(network, options.get("axis", 0), place)
+        reading.share = ""
+        return True
+    one = reading.numbers.get(node.input[0])
+    is_rest = node.op_type == "Sub" and node.input[-1] == reading.share
+    if not is_rest or one is None or not np.allclose(one, 1):
+        return False
+    reading.rest = node.output[0]
+    return True
+
+
+def _is_pair(reading: _Reading, network: FloatNetwork, node: Any) -> bool:
+    """Whether a node makes the negative of one sum, which a Concat puts before the sum alone."""
+    gain = reading.numbers.get(node.input[-1])
+    if node.op_type != "Mul" or network.n_values != 1 or gain is None or not np.all(gain == -1):
+        return False
+    readers = [each for each in reading.model.graph.node if node.output[0] in each.input]
+    both = [node.output[0], reading.last]
+    is_read = [(each.op_type, [*each.input]) for each in readers] == [("Concat", both)]
+    return is_read and reading.is_end(node.output[0])
 
 
 def _check_order(reading: _Reading, network: FloatNetwork, read: list[str], place: str) -> None:
@@ -457,6 +513,10 @@ def _add_other(
         if reading.onnx.TensorProto.DataType.Name(options["to"]) not in _FLOATS:
             raise node.refuse("to whole numbers is not supported")
         return
+    if kind == "Scaler":
+        offset, scale = (np.array(options[name], np.float64) for name in ("offset", "scale"))
+        network.add_line(place, scale, -offset * scale)
+        return
     if kind == "Dropout" and any(np.any(array) for array in node.constants[1:]):
         raise node.refuse("is not supported with training_mode=1")
     if kind == "Clip":
@@ -470,6 +530,8 @@ def _add_other(
     if kind == "Elu" and options.get("alpha", 1.0) != 1:
         raise node.refuse("is supported with alpha=1 only")
     if kind in ("Softmax", "LogSoftmax", "ArgMax"):
+        if network.n_values == 1:
+            raise node.refuse("is of one value, so all answers are the same")
         usual = 0 if kind == "ArgMax" else 1 if reading.version < 13 else -1
         _check_axis(network, options.get("axis", usual), place)
     if kind == "Transpose" and _turns(reading, network, node):
