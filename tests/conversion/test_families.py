@@ -184,7 +184,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "LGBMRegressor(linear_tree=True)": (
         of("lightgbm", "LGBMRegressor", linear_tree=True),
         VALUES,
-        "linear_tree",
+        "without linear_tree.*teacher=",
     ),
 }
 ALL = EXACT | ROUNDED

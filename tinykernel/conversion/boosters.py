@@ -310,7 +310,8 @@ def _light_tree(tree: dict[str, Any], output: int, share: float, tables: Tables)
         if "leaf_const" in node:
             raise ConvertError(
                 "convert: leaves of linear_tree are sums of inputs, which the firmware does not "
-                "compute; train without linear_tree"
+                "compute; train without linear_tree, or let it teach: tinykernel.train(X, y, "
+                "teacher=...)"
             )
         _known("a node of LightGBM", node)
         if "split_feature" not in node:

@@ -39,10 +39,6 @@ class _Class:
         rest = self.offset @ self.offset - offset @ offset
         return _Class(r, offset, float(self.constant - rest / 2))
 
-    def middle(self) -> NDArray[np.float64]:
-        """Return the levels of the largest score."""
-        return np.clip(np.linalg.lstsq(self.weights, -self.offset)[0], -_HALF, _HALF)
-
 
 def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
     """Convert a fitted GaussianNB or QuadraticDiscriminantAnalysis; weights have `bits` twice."""
@@ -73,7 +69,8 @@ def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
         weights, offset = linear.of_inputs(part.weights, part.offset, columns)
         offset = offset + weights @ zero
         parts.append(_Class(weights * unit, offset, part.constant).triangular())
-    squares, point = _squares(parts, kind, 2 ** (2 * bits - 1) - 1)
+    middle = quantized.mean(axis=0)
+    squares, point = _squares(parts, middle, kind, 2 ** (2 * bits - 1) - 1)
     constants = np.array([part.constant for part in parts])
     biases = np.diff(constants) if constants.size == 2 else constants - constants.max()
     return IntegerModel(
@@ -110,8 +107,13 @@ def _classes(model: Any) -> list[_Class]:
         ]
 
 
-def _squares(parts: list[_Class], kind: str, largest: int) -> tuple[Squares, int]:
-    """Return classes in fixed point, with weights up to `largest`, and the bits of scores."""
+def _squares(
+    parts: list[_Class], middle: NDArray[np.float64], kind: str, largest: int
+) -> tuple[Squares, int]:
+    """Return classes in fixed point, with weights up to `largest`, and the bits of scores.
+
+    In the middle of the inputs, rounded weights lose nothing.
+    """
     weights, offset = (
         np.stack([getattr(p, name) for p in parts]) for name in ("weights", "offset")
     )
@@ -133,8 +135,7 @@ def _squares(parts: list[_Class], kind: str, largest: int) -> tuple[Squares, int
     drop = np.minimum(drop, _MOST_DROP).astype(np.int64)
     factor = np.ldexp(1.0, bits + drop)
     rounded = np.rint(weights * factor[..., None])
-    middles = np.stack([part.middle() for part in parts])
-    lost = ((weights * factor[..., None] - rounded) * middles[:, None]).sum(axis=2)
+    lost = (weights * factor[..., None] - rounded) @ middle
     offset = np.rint(offset * factor + lost + np.ldexp(0.5, drop))
     width = n if np.any(np.triu(rounded, 1)) else 1
     flat = np.hstack([rounded[:, r, r : r + width] for r in range(n_rows)])
