@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.firmware.compiling import WARNINGS
+from tests.firmware.local_models import with_events
 from tests.frames import frame_model
 from tests.random_fronts import local_model, random_signal_stage
 from tests.random_models import random_model
@@ -111,6 +112,7 @@ def project(tmp_path_factory) -> Path:
         "gesture": random_model(1, n_features=4, raw_dtype="float32"),
         "motion": random_model(1, n_features=4, raw_dtype="int16"),
         "shapes": frame_model(1, 12, 16),
+        "lamp": with_events(local_model(random_signal_stage(13, channels=1, hop=4), 13)),
         "act": local_model(random_signal_stage(1, height=128, channels=6, hop=64), 1, n_classes=6),
     }
     for name, model in models.items():

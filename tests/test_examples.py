@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.sessions import ROOT, difference, run_shell
+from tinykernel import load
 
 EXAMPLES = {"digits": "digits-firmware", "sensor": "sensor-firmware"}
 
@@ -38,11 +39,27 @@ def test_example(name, tmp_path, require_platforms, monkeypatch) -> None:
         assert (project / file).is_file(), file
 
 
+@pytest.mark.slow
+def test_words(tmp_path, require_tool) -> None:
+    """Synthetic voices become a model of events and its C, or babble."""
+    require_tool("espeak-ng")
+    program = f"python {ROOT / 'examples' / 'words.py'}"
+    run_shell(f"{program} made --words 20 --epochs 1", tmp_path)
+    assert {"train", "new", "lamp.tkm", "events.tkm", "lib"} == {
+        path.name for path in (tmp_path / "made").iterdir()
+    }
+    assert load(tmp_path / "made" / "events.tkm").events.statement
+    assert "int lamp_event(" in (tmp_path / "made" / "lib" / "src" / "lamp.h").read_text()
+    run_shell(f"{program} --babble babble", tmp_path)
+    assert len(list((tmp_path / "babble").glob("*.wav"))) == 60
+
+
 def test_every_example_is_known() -> None:
     """Every example is in the README and in these tests."""
-    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
+    known = {*EXAMPLES, "words"}
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == known
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert all(f"(examples/{name}.py)" in readme for name in EXAMPLES)
+    assert all(f"(examples/{name}.py)" in readme for name in known)
 
 
 @pytest.mark.slow

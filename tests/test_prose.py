@@ -7,7 +7,7 @@ from benchmarks import counts
 from benchmarks.counts import CODE, LONGEST, ROOT, length, pages, prose
 
 PAGES = 29  # README and 28 of docs
-WORDS = 23_050  # new pages (products, scikit-learn, wake words) and models that convert: 3,100
+WORDS = 23_200  # new pages (products, scikit-learn, wake words) and models that convert: 3,250
 README_LINES, README_WORDS = 190, 1_100
 MEAN = 13.2  # words in a sentence
 # Terms for which there is one of the field: held-out rows, the full workflow, ignored columns.

@@ -29,6 +29,7 @@ class Recordings:
     rate: float | None
     source: str
     is_long: bool  # whether a label begins or ends within a recording.
+    are_whole: bool = False  # whether labels are of words somewhere in their clips.
     notes: tuple[str, ...] = ()  # on how the files were read
 
     @property
@@ -140,6 +141,29 @@ def with_one_background(windows: Windows) -> Windows:
         for each in windows.stretches
     )
     return replace(windows, y=y, stretches=tuple(stretches))
+
+
+def join_whole(clips: Recordings, events: Sequence[object]) -> Recordings:
+    """Join clips that are longer than the words in them, each once: those of events, and others.
+
+    A clip of an event is its span; time without events is that of the others alone.
+    """
+    joined = []
+    for name, is_event in ("background", False), ("events", True):
+        parts = [each for each in clips.recordings if (each.spans[0].label in events) == is_event]
+        ends = np.cumsum([0, *(len(each.X) for each in parts)]).tolist()
+        places = list(zip(parts, ends[:-1], ends[1:], strict=True))
+        spans = tuple(Span(at, end, each.spans[0].label) for each, at, end in places)
+        groups = tuple(Span(at, end, each.groups[0].label) for each, at, end in places)
+        if parts:
+            X = np.concatenate([each.X for each in parts])
+            joined.append(Recording(f"joined {name}", X, spans, groups))
+        elif not is_event:
+            raise DataError(
+                f"{clips.source}: every clip is an event, so false alarms are not known; add clips "
+                "of the background: speech and other words, by other voices than the training's"
+            )
+    return replace(clips, recordings=tuple(joined), is_long=True)
 
 
 def join_clips(

@@ -135,9 +135,10 @@ class Dataset:
     beside: int = 0  # numbers beside a window, the last values of a row
     origin: Origin = field(default_factory=Origin)  # how the source was read
     windows: str = ""  # description of the windows of recordings
-    # Whole recordings of the training with their labels, where some are words that are somewhere
-    # in them, and these words.
-    clips: tuple[tuple[NDArray[Any], Any], ...] = ()
+    # Whole recordings of the training with their labels and names, where some are words that are
+    # somewhere in them; those held out; and these words.
+    clips: tuple[tuple[NDArray[Any], Any, str], ...] = ()
+    clips_test: tuple[tuple[NDArray[Any], Any, str], ...] = ()
     words: tuple[str, ...] = ()
 
     @property

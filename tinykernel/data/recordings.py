@@ -167,6 +167,15 @@ ADVICE_ON_EVENTS = (
     "no window lies within an event; 'calibrate --false-alarms 1/h' makes a model of events, which "
     "'evaluate' judges along time"
 )
+_ADVICE_ON_ONE_WORD = (
+    ", or all that is heard becomes this one; add a folder of background, such as speech without "
+    "it: examples/words.py makes babble"
+)
+_ADVICE_ON_CHANNELS = (
+    "the clips have several channels, so that each window has the label of its clip; to look for "
+    "words somewhere in clips leave one channel, as by --drop 'channel 2'"
+)
+_FEW_CLIPS = 20  # of a word
 _ADVICE_ON_SILENCE = (
     "no class is background, so silence and noise become one of the words; add recordings called "
     "silence, or let the model refuse: tinykernel calibrate"
@@ -215,10 +224,11 @@ class RecordingSource:
             still = still or NO_SPAN
         labelled = [table.with_labels(still) for table in tables]
         cut = _cut(labelled, names, reading, source, mixed is not None)
+        of_sounds = _ADVICE_ON_ONE_WORD * _are_sounds(cut)
         if reading.labels_needed and cut.y is not None and (cut.y == cut.y[0]).all():
             raise RowsError(
                 f"{source}: one class only, all {len(cut.y)} windows have the label "
-                f"{cut.y[0]}{tables[0].labels_are}; training needs two"
+                f"{cut.y[0]}{tables[0].labels_are}; training needs two" + of_sounds
             )
         if self.taker is not None:
             return self._of_taker(cut, mixed is not None)
@@ -258,9 +268,13 @@ class RecordingSource:
             windows=str(cut),
             words=cut.words,
         )
-        dataset = replace(dataset, clips=_clips(cut, dataset))
+        clips, held_out = _clips(cut, dataset)
+        dataset = replace(dataset, clips=clips, clips_test=held_out)
         if cut.words:
-            return replace(dataset, notes=(*dataset.notes, *_notes_on_words(cut)))
+            few = _notes_on_few(clips, cut.words)
+            return replace(dataset, notes=(*dataset.notes, *_notes_on_words(cut), *few))
+        if _are_sounds(cut) and self.reading.clips == "auto" and len(cut.channels) > 1:
+            dataset = replace(dataset, notes=(*dataset.notes, _ADVICE_ON_CHANNELS))
         if _are_sounds(cut) and not any(map(is_background, np.unique(dataset.y_train).tolist())):
             dataset = replace(dataset, notes=(*dataset.notes, _ADVICE_ON_SILENCE))
         return dataset
@@ -325,16 +339,34 @@ def _notes_on_words(cut: Windows) -> Iterator[str]:
         )
 
 
-def _clips(cut: Windows, dataset: Dataset) -> tuple[tuple[NDArray[Any], Any], ...]:
-    """Return the whole recordings of the training, with their labels, if words are in them."""
+def _notes_on_few(clips: Sequence[tuple[Any, Any, str]], words: Sequence[str]) -> Iterator[str]:
+    """Say which words have few recordings in the training."""
+    for word in words:
+        n = sum(str(label) == word for _, label, _ in clips)
+        if n < _FEW_CLIPS:
+            yield (
+                f"{word}: {count(n, 'recording')} in the training, by which others are hardly "
+                "heard; record 50 or more, by whoever will say it"
+            )
+
+
+_Clips = tuple[tuple[NDArray[Any], Any, str], ...]
+
+
+def _clips(cut: Windows, dataset: Dataset) -> tuple[_Clips, _Clips]:
+    """Return the whole recordings of the training and those held out, if words are in them."""
     if not cut.words or dataset.group_train is None:
-        return ()
+        return (), ()
     train = set(dataset.group_train.tolist())
-    return tuple(
-        (each.X, each.y[0].item())
+    clips = [
+        (each.group in train, (each.X, each.y[0].item(), each.name))
         for each in cut.stretches
-        if each.group in train and each.y is not None and np.ptp(each.X)
+        if each.y is not None and np.ptp(each.X)
+    ]
+    of_training, held_out = (
+        tuple(clip for is_seen, clip in clips if is_seen == wanted) for wanted in (True, False)
     )
+    return of_training, held_out
 
 
 def as_classes(

@@ -148,7 +148,7 @@ def training_data(
 
 def _class_of_background(dataset: Dataset, background: Sequence[str]) -> tuple[str, ...]:
     """Return the class of all background, where words are in clips and no such label was named."""
-    labels = {str(label) for _, label in dataset.clips} - set(dataset.words)
+    labels = {str(label) for _, label, _ in dataset.clips} - set(dataset.words)
     return tuple(sorted(labels - set(background)))
 
 
@@ -177,7 +177,7 @@ def clips_of(dataset: Dataset, options: Mapping[str, Any]) -> Clips | None:
         sounds = [each.X[:, :1] for each in heard if np.ptp(each.X[:, 0])]
         if not sounds:
             raise DataError(f"{noise}: holds silence alone; give sounds of noise")
-    samples, labels = zip(*dataset.clips, strict=True)
+    samples, labels, _ = zip(*dataset.clips, strict=True)
     return Clips(samples, labels, frozenset(dataset.words), sounds)
 
 

@@ -236,6 +236,7 @@ def _in_words(result: Mapping[str, Any], dataset: Dataset) -> list[tuple[str, st
         ("search", search_in_words(result["search"])),
         ("training", right("train")),
         ("test", right("test")),
+        ("along time", result.get("along_time", {}).get("line", "")),
         *(_sizes_in_words(result) if "flash" in result else []),
         ("time", f"{result['seconds']:.1f} s in all"),
         ("saved", str(result["model"])),

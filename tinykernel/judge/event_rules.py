@@ -6,22 +6,27 @@ span of another class is confused. All others are false alarms. TensorFlow's str
 speech commands also distinguishes wrong words from false positives.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from tinykernel.base.errors import OptionError, RowsError
 from tinykernel.base.text import count, percent
+from tinykernel.judge.figures import accuracy_interval, interval_in_words
 from tinykernel.model.answers import LARGEST_SUM, NO_EVENT, Events, sums_over
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.separable.spec import Separable
 
 _FOLDS = 5
+# Peaks by which the tail of sums is known, beyond what the hours can show.
+_TAIL = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +39,11 @@ class Stream:
     groups: NDArray[np.int64]  # (n, 2): first sample and number of each group, by first.
     samples: int
     second: int  # samples per second.
+
+    @property
+    def is_spoken(self) -> bool:
+        """Whether it is events all the time, so that it tells nothing of false alarms."""
+        return int((self.spans[:, 1] - self.spans[:, 0]).sum()) >= self.samples > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +110,8 @@ def _join(parts: Sequence[Heard]) -> Heard:
 def rate_after(count: float, hours: float, confidence: float | None) -> float:
     """Return the rate per hour that `count` events tell (Poisson): its mean, or an upper bound.
 
-    Garwood, Biometrika 28, 1936: half the quantile of chi-squared with 2 (count + 1) degrees of
-    freedom. The mean is that of the same distribution. Counts that vary between groups more than by
+    Garwood, Biometrika 28, 1936: the quantile of the gamma distribution with shape count + 1. The
+    mean is that of the same distribution. Counts that vary between groups more than by
     chance count as fewer hours.
 
     >>> round(rate_after(0, 3.0, 0.95), 3), rate_after(2, 3.0, None)
@@ -109,7 +119,32 @@ def rate_after(count: float, hours: float, confidence: float | None) -> float:
     """
     if confidence is None:
         return (count + 1) / hours
-    return float(chi2.ppf(confidence, 2 * count + 2)) / 2 / hours
+    return float(gammaincinv(count + 1, confidence)) / hours
+
+
+def interval_of(count: int, hours: float) -> tuple[float, float]:
+    """Return the 95 % confidence interval of a rate per hour (Garwood 1936).
+
+    >>> [round(end, 2) for end in interval_of(2, 1.0)]
+    [0.24, 7.22]
+    """
+    low = float(gammaincinv(count, 0.025)) / hours if count else 0.0
+    return low, rate_after(count, hours, 0.975)
+
+
+def counts_in_words(heard: "Heard", hours: float) -> list[tuple[str, str]]:
+    """Return hits and false alarms, each with its interval, as names and values to print."""
+    n, n_hit, alarms = len(heard.hit), int(heard.hit.sum()), len(heard.alarms)
+    low, high = interval_of(alarms, hours)
+    share = interval_in_words(accuracy_interval(heard.hit), None) if n else ""
+    return [
+        ("hits", f"{n_hit} of {n} ({100 * n_hit / n:.1f} %, {share})" if n else "no event"),
+        (
+            "false alarms",
+            f"{alarms} in {hours:.3g} hours: {alarms / hours:.3g} an hour, with 95 % confidence "
+            f"{low:.2g} to {high:.2g}",
+        ),
+    ]
 
 
 def spread(lengths: Mapping[int, float], groups: NDArray[np.int64]) -> float:
@@ -126,9 +161,9 @@ def spread(lengths: Mapping[int, float], groups: NDArray[np.int64]) -> float:
 
 
 def lengths_of(streams: Sequence[Stream]) -> dict[int, float]:
-    """Return the hours of each group."""
+    """Return the hours of each group; events joined without background count for none."""
     lengths: dict[int, float] = {}
-    for stream in streams:
+    for stream in [each for each in streams if not each.is_spoken] or streams:
         ends, hour = np.append(stream.groups[1:, 0], stream.samples), stream.second * 3600
         for (first, group), end in zip(stream.groups.tolist(), ends.tolist(), strict=True):
             lengths[group] = lengths.get(group, 0.0) + (end - first) / hour
@@ -136,8 +171,9 @@ def lengths_of(streams: Sequence[Stream]) -> dict[int, float]:
 
 
 def hours_of(streams: Sequence[Stream]) -> float:
-    """Return the total length of streams in hours."""
-    return sum(stream.samples / stream.second for stream in streams) / 3600
+    """Return the total length of streams in hours, as `lengths_of` counts it."""
+    counted = [each for each in streams if not each.is_spoken] or streams
+    return sum(stream.samples / stream.second for stream in counted) / 3600
 
 
 #: What a point of a curve of misses against false alarms says.
@@ -163,6 +199,7 @@ class EventCalibration:
     def to_dict(self) -> dict[str, Any]:
         """Return what was chosen and promised as JSON types."""
         assert self.model.events is not None
+        hits = accuracy_interval(self.heard.hit) if self.heard.hit.size else None
         return {
             **self.model.events.facts(),
             "hours": self.hours,
@@ -171,10 +208,36 @@ class EventCalibration:
             "confused": self.heard.confused,
             "false_alarms": len(self.heard.alarms),
             "promised_an_hour": self.promised,
+            "is_extrapolated": self.is_beyond,
+            "hits_interval": hits and list(hits),
+            "false_alarms_interval": list(interval_of(len(self.heard.alarms), self.hours)),
             "spread": self.spread,
             "single_clips": self.alone,
             "curve": [dict(zip(CURVE, point, strict=True)) for point in self.curve],
         }
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether the hours are too short to show the rate, even without a false alarm."""
+        return rate_after(0, self.hours, None) > self.promised
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The hours that a rate takes to be known, where there are fewer."""
+        needed = rate_after(0, self.promised, 0.95)
+        if needed <= self.hours:
+            return ()
+        tail = ": the threshold follows from how the highest of their peaks fall off"
+        return (
+            f"{self.promised:.3g} an hour needs {needed:.2g} hours of background, of other voices "
+            f"than the training's, to be known; you gave {self.hours:.2g}{tail * self.is_beyond}",
+        )
+
+    @property
+    def line(self) -> str:
+        """Hits and false alarms in one line, and what they lack to be known."""
+        (_, hits), (_, alarms) = counts_in_words(self.heard, self.hours)
+        return "; ".join([f"hits {hits}", f"false alarms {alarms}", *self.unknown])
 
     @property
     def threshold(self) -> int:
@@ -204,16 +267,14 @@ class EventCalibration:
     def in_words(self) -> list[tuple[str, str]]:
         """Return names and values to print."""
         assert self.model.events is not None
-        heard, n = self.heard, max(1, len(self.heard.hit))
-        hits = f"{heard.hit.sum()} of {len(heard.hit)} ({100 * heard.hit.sum() / n:.1f} %)"
-        alarms = f"{len(heard.alarms)} in {self.hours:.3g} hours"
+        hits, (name, alarms) = counts_in_words(self.heard, self.hours)
         varied = f"; they vary between groups {self.spread:.1f} times as much as by chance"
         alone = "" if self.alone is None else f"{percent(self.alone)} of those of events are right"
         return [
             ("single clips", alone),
-            ("hits", hits),
-            ("confused", f"{count(heard.confused, 'event')} where another class was"),
-            ("false alarms", alarms + varied * (self.spread > 1)),
+            hits,
+            ("confused", f"{count(self.heard.confused, 'event')} where another class was"),
+            (name, alarms + varied * (self.spread > 1)),
             *self.model.events.in_words(self.model.classes),
         ]
 
@@ -228,13 +289,13 @@ def choose_events(
     """Choose the decay of sums, and the least threshold that is expected to keep a rate.
 
     With a `confidence`, an upper bound keeps it. The pause is as long as a window, and sums
-    remember a quarter of it to twice as much. All classes have the same threshold: on few speakers,
+    remember up to twice as much. All classes have the same threshold: on few speakers,
     one of each class learns these speakers. Hits and false alarms are counted on other groups: each
     fold of groups is judged with the threshold of the others. The decay with most hits is taken.
     Raises TinykernelError if no threshold keeps the rate.
     """
     hours = hours_of(streams)
-    if rate_after(0, hours, confidence) > an_hour:
+    if confidence is not None and rate_after(0, hours, confidence) > an_hour:
         raise RowsError(
             f"{hours:.2g} hours without a false alarm promise no less than "
             f"{rate_after(0, hours, confidence):.2g} an hour; give more recordings, or a larger "
@@ -256,12 +317,13 @@ def choose_events(
 
 
 def _shifts(pause: int) -> list[int]:
-    """Return the shifts of sums that remember a quarter of a window to two windows.
+    """Return the shifts of sums that remember up to two windows, those of a quarter first.
 
     >>> _shifts(2), _shifts(13)
-    ([0, 1, 2], [2, 3, 4])
+    ([0, 1, 2], [2, 3, 4, 0, 1])
     """
-    return [shift for shift in range(16) if pause <= 4 << shift and 1 << shift <= 2 * pause]
+    shifts = [shift for shift in range(16) if 1 << shift <= 2 * pause]
+    return sorted(shifts, key=lambda shift: pause > 4 << shift)
 
 
 def with_threshold(
@@ -336,14 +398,52 @@ class _DecayedStreams:
             rate = self.rate(threshold, confidence, without)
             return rate <= an_hour * (1 + 1e-9)  # hours of groups add up to roundings less.
 
-        least = 1 + bisect_left(range(1, reached), True, key=keeps)
-        if not keeps(least):
-            raise RowsError(
-                f"no threshold keeps false alarms at {an_hour:g} an hour; give more recordings, or "
-                "a larger rate"
-            )
+        if rate_after(0, sum(self.lengths.values()), confidence) > an_hour:
+            least = min(self.beyond(an_hour, without), reached)
+        else:
+            least = 1 + bisect_left(range(1, reached), True, key=keeps)
+            if not keeps(least):
+                raise RowsError(
+                    f"no threshold keeps false alarms at {an_hour:g} an hour; give more "
+                    "recordings, or a larger rate"
+                )
         hits = self.peaks[self.peaks >= least]
         return self.with_least(least + (int(hits[0]) - least) // 2 if hits.size else least)
+
+    def beyond(self, an_hour: float, without: tuple[int, ...] = ()) -> int:
+        """Return the threshold of a rate that the hours are too short to show.
+
+        Of the highest peaks, what is above the next one, u, is taken as exponential, as tails are
+        (Pickands, Annals of Statistics 3, 1975, with shape 0). Of a posterior of its mean m and of
+        the rate, t is exceeded ``(k + 1) / hours * (1 + (t - u) / (k m))**-k`` times an hour.
+        """
+        hours = sum(each for group, each in self.lengths.items() if group not in without)
+        peaks = [height for height, group in self._tail if group not in without]
+        k = min(_TAIL, len(peaks))
+        if not k:
+            return 1
+        floor = peaks[k] if len(peaks) > k else 0
+        above = sum(peaks[:k]) - k * floor
+        stretch = max(0.0, float(((k + 1) / hours / an_hour) ** (1 / k)) - 1)
+        return max(peaks[0] + 1, floor + math.ceil(above * stretch))
+
+    @cached_property
+    def _tail(self) -> list[tuple[int, int]]:
+        """The highest peaks of background, non-adjacent, each with its group."""
+        peaks = []
+        for stream, (labels, sums), groups in zip(
+            self.streams, self.followed, self.groups, strict=True
+        ):
+            heights = np.where(self.silent[labels], 0, sums[np.arange(len(labels)), labels])
+            for first, end, _ in stream.spans.tolist():
+                heights[slice(*np.searchsorted(stream.ends, [first, end + stream.second]))] = 0
+            for _ in range(_FOLDS * _TAIL):
+                at = int(heights.argmax())
+                if heights[at] == 0:
+                    break
+                peaks.append((int(heights[at]), int(groups[at])))
+                heights[max(0, at - self.pause) : at + self.pause + 1] = 0
+        return sorted(peaks, reverse=True)
 
     def with_least(self, least: int) -> Events:
         """Return the rule with the same threshold for all classes."""

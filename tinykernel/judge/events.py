@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import poisson
+from scipy.special import gammainc
 
 from tinykernel.base.errors import DataError, RowsError
 from tinykernel.base.files import replace_folder_atomically
 from tinykernel.base.progress import report as say
 from tinykernel.base.text import count, listed
 from tinykernel.base.windows import as_rows
-from tinykernel.data.clips import Recordings, join_clips
-from tinykernel.data.labels import others_among
+from tinykernel.data.clips import Recordings, join_clips, join_whole
+from tinykernel.data.labels import Span, others_among
 from tinykernel.data.reading import Recording
 from tinykernel.data.recordings import RecordingSource
 from tinykernel.data.sources import Source
@@ -110,7 +110,10 @@ def calibrate_events(
     # those in which five are promised.
     source, joined, alone = data.source, "", None
     groups = len({span.label for each in data.recordings for span in each.groups})
-    if not data.is_long:
+    if data.are_whole:
+        joined = f" of {count(len(data.recordings), 'clip')} of"
+        data = join_whole(data, [each for each in model.classes if each not in background])
+    elif not data.is_long:
         hours = max(rules.rate_after(1, 1.0, confidence) * 1.05, _ALARMS) / an_hour
         clips = count(len(data.recordings), "clip")
         joined = f" joined from {clips} of {count(groups, 'group')} of"
@@ -126,7 +129,7 @@ def calibrate_events(
     automatic = result.threshold
     if threshold is not None:
         result = rules.with_threshold(result, streams, threshold, confidence)
-    cautions = _other_sounds(model.classes, background)
+    cautions = *_other_sounds(model.classes, background), *result.unknown
     counted, most = len(result.heard.alarms) / result.hours, "at most " * (confidence is not None)
     if result.promised > an_hour:
         cautions += (
@@ -139,7 +142,8 @@ def calibrate_events(
             "more than is promised: groups vary; give more of them",
         )
     rate = result.promised
-    how = "on average" if confidence is None else f"with {100 * confidence:g} % confidence"
+    how = "by the tail of their peaks" if result.is_beyond else "on average"
+    how = how if confidence is None else f"with {100 * confidence:g} % confidence"
     statement = (
         f"{most}{rate:.3g} false alarm{'s' * (rate != 1)} an hour, {how}: "
         f"{len(result.heard.alarms)} in {result.hours:.3g} hours{joined or ' of'} {source}"
@@ -151,6 +155,37 @@ def calibrate_events(
     curve = evaluate_events(result.model, streams, automatic / result.threshold).curve
     model = replace(result.model, events=events)
     return replace(result, model=model, curve=curve, alone=alone, cautions=cautions)
+
+
+Clips = Sequence[tuple[NDArray[Any], Any, str]]  # samples, label and name
+
+
+def places_in(model: IntegerModel, clips: Clips, background: Sequence[object]) -> dict[str, int]:
+    """Return where in each clip of a word it is heard best: the first sample of this window."""
+    places = {}
+    for samples, label, name in clips:
+        if label in model.classes and label not in background:
+            scores = model.stream_scores(samples).astype(np.int64)
+            word = model.classes.index(label)
+            margin = scores[:, word] - np.delete(scores, word, axis=1).max(axis=1)
+            if margin.size:
+                places[name] = int(margin.argmax()) * model.hop
+    return places
+
+
+def calibrate_held_out(
+    model: IntegerModel, clips: Clips, rate: float, background: Sequence[object], an_hour: float
+) -> rules.EventCalibration | None:
+    """Choose the events of a model on clips held out; None without both words and background."""
+    words = [each for each in model.classes if each not in background]
+    if len({label in words for _, label, _ in clips}) < 2:
+        return None
+    recordings = tuple(
+        Recording(name, X, (Span(0, len(X), label),), (Span(0, len(X), name),))
+        for X, label, name in clips
+    )
+    data = Recordings(recordings, rate, "the clips held out", False, are_whole=True)
+    return calibrate_events(model, data, background, an_hour)
 
 
 def at_promises(
@@ -294,7 +329,7 @@ def over_promise(result: EventEvaluation, about: Mapping[str, Any]) -> dict[str,
     promised = about.get("events", {}).get("promised_an_hour")
     if promised is None or n <= promised * hours:
         return {"cautions": []}
-    chance = 100 * float(poisson.sf(n - 1, promised * hours))
+    chance = 100 * float(gammainc(n, promised * hours))
     caution = (
         f"{n / hours:.3g} false alarms an hour, where {promised:.3g} were promised: as many by "
         f"chance in {chance:.2g} % of such recordings; calibrate with more that are like these"
@@ -304,21 +339,21 @@ def over_promise(result: EventEvaluation, about: Mapping[str, Any]) -> dict[str,
 
 def events_in_words(result: EventEvaluation) -> list[tuple[str, str]]:
     """Return the figures as names and values for a person."""
-    facts, heard = result.to_dict(), result.heard
-    n, lines = max(1, facts["events"]), []
+    facts, heard, lines = result.to_dict(), result.heard, []
+    (hits, share), alarms = rules.counts_in_words(heard, result.hours)
     for name, at in (("from its start", "delay_from_start"), ("from its end", "delay_from_end")):
         if facts[at]:
             lines.append(f"{facts[at]['median']:.2f} s {name}, 95 % {facts[at]['most']:.2f} s")
     pairs = [
         ("events", f"{facts['events']} in {result.hours:.3g} hours"),
-        ("hits", f"{facts['hits']} ({100 * facts['hits'] / n:.1f} %), {heard.doubles} twice"),
+        (hits, share + f", {heard.doubles} twice" * bool(heard.hit.size)),
         ("confused", f"{count(heard.confused, 'event')} where another class was"),
-        ("false alarms", f"{facts['false_alarms']}, {facts['false_alarms_an_hour']:.3g} an hour"),
+        alarms,
         ("delay", "; ".join(lines)),
     ]
     for name, each in result.by_class().items():
-        alarms = f"{each['false_alarms_an_hour']:.3g} false alarms an hour"
-        pairs.append((name, f"{each['hits']} of {each['events']} hit, {alarms}"))
+        rate = f"{each['false_alarms_an_hour']:.3g} false alarms an hour"
+        pairs.append((name, f"{each['hits']} of {each['events']} hit, {rate}"))
     return pairs
 
 

@@ -74,6 +74,7 @@ class History:
 
     epochs: list[dict[str, float]]
     interrupted: bool = False
+    remarks: tuple[str, ...] = ()  # on what was learned
 
 
 class Learned(ABC):
@@ -83,6 +84,7 @@ class Learned(ABC):
     rng: np.random.Generator
     targets: NDArray[np.float32]  # (n, n_outputs)
     schedule: Schedule  # the epochs, as far as they are planned.
+    remarks: tuple[str, ...] = ()  # on what was learned
 
     @cached_property
     def _executor(self) -> ThreadPoolExecutor:
@@ -187,7 +189,7 @@ def run_epochs(
         progress.report(stage, len(history), n_epochs, "stopped; the best is kept")
     if best is not None:
         learner.restore(best[1])
-    return History(history, interrupted)
+    return History(history, interrupted, learner.remarks)
 
 
 def _message(history: list[dict[str, float]], n_epochs: int) -> str:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.training.signals.test_training import chirps
 from tinykernel import train
 from tinykernel.base.errors import OptionError
-from tinykernel.learn.signals.clips import Clips
+from tinykernel.learn.signals.clips import ClipLearner, Clips
 from tinykernel.learn.signals.noises import ADDED, Noises, loudness, mixed_levels
 from tinykernel.learn.signals.spectrum import spectrum_for
 
@@ -58,13 +58,44 @@ def test_a_word_is_found_in_its_clips():
         abs(int(m.argmax()) * 128 - p) for m, p, w in zip(margin, places, is_word, strict=True) if w
     ]
     assert np.median(off) < 500
-    short = {"epochs": 1}
+    short = {"epochs": 3}
     plain = trained(clips, labels, **short)
     assert trained(clips[::-1], labels[::-1], n_jobs=2, **short) == plain
     assert trained(clips, labels, noise=None, **short) != plain
     for option in ({"teachers": 2}, {"validation_fraction": 0.2}):
         with pytest.raises(OptionError, match="whole clips"):
             trained(clips, labels, **option)
+
+
+def test_false_peaks_of_background_join(monkeypatch):
+    """Protects mining: a third and two thirds later, apart, of background, ever heavier; said."""
+    seen, epoch = [], ClipLearner.epoch
+
+    def watched(self, number):
+        loss = epoch(self, number)
+        first = len(self.clips.rows.inputs)
+        seen.append((self, len(self.inputs) - first, self.weight[first:].tolist()))
+        return loss
+
+    monkeypatch.setattr(ClipLearner, "epoch", watched)
+    clips, labels, _ = spoken(0, 32)
+    rows = np.stack([clip[1600:3200] for clip in clips])
+    words = Clips(clips, labels, frozenset({"word"}), None)
+    result = train(rows, np.array(labels), clips=words, **OPTIONS | {"epochs": 9})
+    learner = seen[0][0]
+    n = learner.clips.rows_mined
+    assert n == 48 // 8  # clips of the word are in each epoch twice
+    assert [joined for _, joined, _ in seen] == [0] * 3 + [n] * 3 + [2 * n] * 3
+    assert seen[3][2] == [1] * n
+    last = seen[-1][2]
+    assert 1 < last[-1] < last[0] < 20
+    assert not learner.clips.words[learner.clips.codes[48:]].any()
+    assert result.classifier.remarks_[0].startswith(f"{2 * n} peaks")
+    for plane in learner.inputs[48:, 0]:
+        windows = np.lib.stride_tricks.sliding_window_view(
+            learner.clips.joined, plane.shape[0], axis=0
+        )
+        assert (windows == plane.T[None]).all(axis=(1, 2)).any()
 
 
 @settings(max_examples=20, deadline=None)

@@ -207,8 +207,11 @@ def _events(
         judged = rows_to_judge(file, data, unseen=True)
         _refuse_seen(file, judged.rows)
         names = {name.rpartition(":")[0] for name in judged.rows.names or ()}
+        cut = file.origin.recordings
         sources = replace(
-            sources, recordings=tuple(r for r in sources.recordings if r.name in names)
+            sources,
+            recordings=tuple(r for r in sources.recordings if r.name in names),
+            are_whole=cut is not None and cut.clips in ("auto", "whole"),
         )
     else:
         sources = without_training(file, data, sources)

@@ -15,7 +15,7 @@ from tinykernel.data.paths import find_data
 from tinykernel.face import arguments as args
 from tinykernel.face import settings
 from tinykernel.face.output import print_json, print_pairs, print_table, showing_progress
-from tinykernel.face.rows import open_model
+from tinykernel.face.rows import ModelFile, open_model
 
 if TYPE_CHECKING:
     from tinykernel.model.integer import IntegerModel
@@ -60,6 +60,7 @@ def inspect_command(
     if opened.about:
         typer.echo("\nTraining, as recorded in the file:")
         print_pairs(training_in_words(opened.about))
+    _print_places(opened)
     typer.echo("\nTables in flash:")
     lines = [(f"{table.n_bytes:,}", table.comment) for table in tables]
     print_table(("bytes", "what they hold"), lines, right=("bytes",))
@@ -72,6 +73,16 @@ def inspect_command(
         rows.append((stage.stage, str(stage.low), str(stage.high), limits, percent(used)))
     columns = ("stage", "lowest", "highest", "limit", "used")
     print_table(columns, rows, right=columns[1:])
+
+
+def _print_places(file: ModelFile) -> None:
+    """Print where in each clip of the training its word was found."""
+    places, cut = file.about.get("places"), file.origin.recordings
+    if isinstance(places, dict) and cut is not None and cut.rate:
+        seconds = file.model.input.rows / cut.rate
+        typer.echo("\nWhere words were found in their clips:")
+        rows = [(name, f"{at:.2f}", f"{at + seconds:.2f}") for name, at in sorted(places.items())]
+        print_table(("clip", "from, s", "to, s"), rows, right=("from, s", "to, s"))
 
 
 def _facts(integer: IntegerModel) -> dict[str, Any]:

@@ -123,6 +123,8 @@ def _train_all(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
         if line and not options["quiet"]:
             typer.echo(f"hint: {line}", err=True)
     trained = _train(dataset, parameters, options)
+    remarks = getattr(trained.classifier, "remarks_", ())
+    dataset = replace(dataset, notes=(*dataset.notes, *remarks))
     # Saved at once, so that a later error does not lose the model.
     effort = getattr(trained.classifier, "effort", options["effort"])
     about = about_training(trained, dataset, options) | {"effort": effort}
@@ -139,11 +141,26 @@ def _train_all(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
         training.evaluation = judge_test_rows(trained.model, dataset)
         result |= accuracies(trained, dataset, training.evaluation)
         names = [f"{part}_{of}" for part in ("train", "test") for of in ("accuracy", "r2")]
+        if dataset.words:
+            result |= _of_words(trained.model, dataset, about)
         about["accuracy"] = {name: result[name] for name in names if result.get(name) is not None}
         return training, result | training.save()
     except BaseException:
         typer.echo(f"{output} holds the trained model; it was not evaluated", err=True)
         raise
+
+
+def _of_words(model: IntegerModel, dataset: Dataset, about: dict[str, Any]) -> dict[str, Any]:
+    """Note where words were found in their clips, and judge those held out along time."""
+    from tinykernel.judge import events
+
+    silent, cut = dataset.origin.background_of(model.classes), dataset.origin.recordings
+    assert cut is not None
+    assert cut.rate is not None
+    places = events.places_in(model, dataset.clips, silent)
+    about["places"] = {name: round(place / cut.rate, 3) for name, place in places.items()}
+    along = events.calibrate_held_out(model, dataset.clips_test, cut.rate, silent, _PROMISED)
+    return {} if along is None else {"along_time": along.to_dict() | {"line": along.line}}
 
 
 def _with_baselines(
@@ -252,6 +269,8 @@ def judge_test_rows(model: IntegerModel, dataset: Dataset, **options: Any) -> Ev
     return evaluate(model, dataset.X_test, dataset.y_test, groups=dataset.group_test, **options)
 
 
+# False alarms an hour for which words held out are counted.
+_PROMISED = 1.0
 # Settings that follow from the size, end a training early, or are not for classes.
 _LEFT_OUT = (*SIZE_OPTIONS, "validation", "task", "false_alarms", "loss")
 

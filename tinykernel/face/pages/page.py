@@ -172,7 +172,7 @@ def png_of(pixels: NDArray[np.uint8]) -> bytes:
 _SAID = {
     "data", "split", "label", "groups", "training_rows", "target", "budget", "limits", "sizes",
     "recordings", "inputs", "coding", "search", "accuracy", "evaluation", "calibration", "trials",
-    "calibration_rows", "held_out", "test_size", "one_class",
+    "calibration_rows", "held_out", "test_size", "one_class", "places",
 }
 # fmt: on
 

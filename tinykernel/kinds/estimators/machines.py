@@ -287,6 +287,7 @@ class KernelEstimator(MachineEstimator):
         self.noise_ = None if chosen is None else chosen.noise
         epochs = result.history.epochs
         self.n_iter_, self.interrupted_ = len(epochs), result.history.interrupted
+        self.remarks_ = result.history.remarks
         self.history_ = {
             name: np.array([epoch[name] for epoch in epochs])
             for name in ("loss", "accuracy")

@@ -217,16 +217,18 @@ class SeparableLearner(ImageLearner):
         return out
 
     @_one_blas_thread
-    def features(self, rows: NDArray[Any]) -> NDArray[np.uint8]:
-        """Compute what the linear part sees, plus 128; shape (n, channels)."""
-        folded, parts = self._fold(), []
+    def features(
+        self, rows: NDArray[Any], seen: Callable[[_Floats], _Floats] | None = None
+    ) -> NDArray[np.uint8]:
+        """Compute what the linear part sees, plus 128; shape (n, channels), or that of `seen`."""
+        folded, parts, seen = self._fold(), [], seen or means_of
         levels = [self._round(layer)[0] for layer in self._layers]
         for first in range(0, len(rows), _ROWS_AT_ONCE):
             part = np.arange(first, min(first + _ROWS_AT_ONCE, len(rows)))
             maps = self._maps(rows, part)
             for layer, weights, numbers in zip(self._layers, levels, folded, strict=True):
                 maps = self._clip(self._sum(layer, weights, maps)[1], numbers)
-            parts.append(means_of(maps).astype(np.uint8))
+            parts.append(seen(maps).astype(np.uint8))
         return np.concatenate(parts)
 
     @_one_blas_thread

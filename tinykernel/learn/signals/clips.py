@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base import progress
 from tinykernel.base.errors import OptionError
+from tinykernel.base.text import count, listed
 from tinykernel.learn.augment import Augmentation
 from tinykernel.learn.convolutions.chains import ImageLearner
 from tinykernel.learn.convolutions.separable import SeparablePlan
@@ -43,6 +44,9 @@ PEAKS = 4
 # are masked at most.
 _SOFTER, _LOUDER, _MASKED, _MASKED_BANDS = -16, 8, 8, 6
 _MEASURED = 256  # clips by which sums are normalised, with noise
+# When background is listened to, as shares of the epochs; peaks that join each time, as a part of
+# the clips; the weight that they have in the end; most clips of background for one of a word.
+_ROUNDS, _MINED, _HEAVIEST, _MOST_OTHERS = (1 / 3, 2 / 3), 8, 20.0, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +83,17 @@ class ClipRows:
     words: NDArray[np.bool_]  # of each class: whether it is no background.
     window: int  # frames of a window.
     codes: NDArray[np.int64]
+    joined: NDArray[np.uint8]  # (frames, bands): all background, one after the other.
+    joined_codes: NDArray[np.int64]  # of each of these frames.
+    names: tuple[str, ...]  # of the classes
+
+    @property
+    def rows_mined(self) -> int:
+        """Peaks of background that join the training in each round."""
+        codes = self.codes[: len(self.rows.inputs)]
+        n_words = int(self.words[codes].sum())
+        most = _MOST_OTHERS * n_words - (len(codes) - n_words)
+        return max(0, min(len(codes) // _MINED, most // len(_ROUNDS)))
 
 
 class ClipLearner(PlaneLearner):
@@ -97,6 +112,9 @@ class ClipLearner(PlaneLearner):
         for stride in plan.row_strides:
             self.step_rows *= stride
             self.window_rows = (self.window_rows - 3) // stride + 1
+        self.apart = max(1, clips.window // self.step_rows // 2)
+        self._mined = list[tuple[slice, float]]()  # rows, and the share of the epochs before
+        self._taken = np.zeros(len(clips.words), np.int64)  # peaks, by what they were taken for
         super().__init__(clips.rows, plan, augmentation)
 
     def draw(self) -> None:
@@ -106,6 +124,61 @@ class ClipLearner(PlaneLearner):
         rng = np.random.default_rng([self.recipe.seed, 8])
         self._heard = self._varied(self._measured, rng)
         self._folded = None
+
+    def epoch(self, number: int) -> float:
+        """Learn all clips once, from a third and two thirds of the epochs on false peaks, too."""
+        share, done = number / self.schedule.total, len(self._mined)
+        if done < len(_ROUNDS) and share >= _ROUNDS[done]:
+            first = len(self.inputs)
+            self._mine()
+            self._mined.append((slice(first, len(self.inputs)), share))
+        for rows, began in self._mined:
+            self.weight[rows] = 1 + (_HEAVIEST - 1) * (share - began) / (1 - began)
+        loss: float = super().epoch(number)
+        return loss
+
+    def _mine(self) -> None:
+        """Listen to all background, and let its highest peaks, half a window apart, join."""
+        clips, length, window = self.clips, self.inputs.shape[2], self.clips.window
+        step = ((length - window) // self.step_rows + 1) * self.step_rows
+        firsts = np.arange(0, len(clips.joined) - window + 1, step)
+        frames = np.minimum(firsts[:, None] + np.arange(length), len(clips.joined) - 1)
+        features = self.features(clips.joined[frames][:, None], self.window_means)
+        heard = self._of_classes(self.decide(features.reshape(-1, features.shape[2])))
+        margin = self._over_background(heard)
+        margin[(len(clips.joined) - window) // self.step_rows + 1 :] = -np.inf
+        words, starts = np.flatnonzero(clips.words), list[int]()
+        for _ in range(clips.rows_mined):
+            place = int(margin.argmax())
+            if margin[place] == -np.inf:
+                break
+            self._taken[words[heard[place, words].argmax()]] += margin[place] > 0
+            starts.append(place * self.step_rows)
+            margin[max(0, place - self.apart) : place + self.apart + 1] = -np.inf
+        self._join(np.array(starts, np.int64))
+        pairs = zip(clips.names, self._taken.tolist(), strict=True)
+        taken = listed([f"{n} for {name}" for name, n in pairs if n]) or "none for a word"
+        n = len(self.inputs) - len(clips.rows.inputs)
+        self.remarks = (
+            f"{count(n, 'peak')} of the background, where it is most like a word, joined the "
+            f"training; until then it took {taken}",
+        )
+
+    def _join(self, starts: NDArray[np.int64]) -> None:
+        """Let parts of the background join, with the windows that begin there in the middle."""
+        clips, length, n = self.clips, self.inputs.shape[2], len(starts)
+        first = np.clip(starts - (length - clips.window) // 2, 0, len(clips.joined) - length)
+        frames = first[:, None] + np.arange(length)
+        codes = clips.joined_codes[starts + clips.window // 2]
+        counts = np.full(n, (length - clips.window) // self.step_rows + 1)
+        self.inputs = np.concatenate([self.inputs, clips.joined[frames][:, None]])
+        self.targets = np.concatenate([self.targets, targets_of(codes, len(clips.words))])
+        self.weight = np.concatenate([self.weight, np.ones(n, np.float32)])
+        self.clips = replace(
+            clips,
+            counts=np.concatenate([clips.counts, counts]),
+            codes=np.concatenate([clips.codes, codes]),
+        )
 
     def measured_maps(self) -> NDArray[np.float32]:
         """Return maps of some clips as they are varied in training."""
@@ -158,6 +231,15 @@ class ClipLearner(PlaneLearner):
         d[...] = d_rows[:, :, None, :]
         return d
 
+    def _of_classes(self, decided: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return one value of each class, also of two that have one output."""
+        return decided if self.n_outputs > 1 else np.concatenate([0 * decided, decided], axis=1)
+
+    def _over_background(self, heard: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return by how much a word is heard more than background, (windows,)."""
+        words = self.clips.words
+        return np.asarray(heard[:, words].max(axis=1) - heard[:, ~words].max(axis=1))
+
     def window_means(self, maps: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return what the linear part sees of each window of clips, (n, windows, channels)."""
         size = self.window_rows
@@ -171,25 +253,22 @@ class ClipLearner(PlaneLearner):
         self, rows: NDArray[np.int64], decided: NDArray[np.float32]
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the windows of each clip that count, (n, PEAKS), and their targets."""
-        if self.n_outputs == 1:
-            decided = np.concatenate([0 * decided, decided], axis=2)
         words, codes = self.clips.words, self.clips.codes[rows]
         n, n_windows, _ = decided.shape
         beyond = np.arange(n_windows) >= self.clips.counts[rows][:, None]
         places = np.empty((n, PEAKS), dtype=np.int64)
-        apart = max(1, self.clips.window // self.step_rows // 2)
         for row, code in enumerate(codes.tolist()):
-            heard = decided[row]
+            heard = self._of_classes(decided[row])
             if words[code]:
                 margin = heard[:, code] - np.delete(heard, code, axis=1).max(axis=1)
             else:
-                margin = heard[:, words].max(axis=1) - heard[:, ~words].max(axis=1)
+                margin = self._over_background(heard)
             margin = np.where(beyond[row], -np.inf, margin)
             for peak in range(PEAKS):
                 place = int(margin.argmax())
                 places[row, peak] = place if margin[place] > -np.inf else places[row, 0]
                 if not words[code]:
-                    margin[max(0, place - apart) : place + apart + 1] = -np.inf
+                    margin[max(0, place - self.apart) : place + self.apart + 1] = -np.inf
         return places, np.repeat(self.targets[rows], PEAKS, axis=0)
 
 
@@ -235,9 +314,16 @@ class PreparedClips(PreparedPlanes):
         planes = np.stack([np.pad(p, ((0, length - len(p)), (0, 0)), "edge") for p, _ in parts])
         weight = _even(of_part, words)
         rows = TrainingRows(planes[:, None], targets_of(of_part, len(words)), weight)
-        still = [part for part, code in parts if not words[code]]
-        noises = None if clips.noise is None else Noises.of(spectrum, still, noise)
-        of_clips = ClipRows(rows, counts, words, window, of_part)
+        voices = [part for part, code in parts if not words[code]]
+        noises = None if clips.noise is None else Noises.of(spectrum, voices, noise)
+        still = [(levels, code) for levels, code in heard if not words[code]]
+        joined = np.concatenate([levels for levels, _ in still])
+        of_frames = np.concatenate([np.full(len(levels), code) for levels, code in still])
+        lacking = max(0, length - len(joined))
+        joined = np.pad(joined, ((0, lacking), (0, 0)), "edge")
+        of_frames = np.pad(of_frames, (0, lacking), "edge")
+        names = tuple(map(str, data.classes))
+        of_clips = ClipRows(rows, counts, words, window, of_part, joined, of_frames, names)
         return PreparedClips(data, rows, options, grid, spectrum, of_clips, noises)
 
     def learner(self, settings: ImageSettings, rows: TrainingRows | None = None) -> ClipLearner:
@@ -247,6 +333,7 @@ class PreparedClips(PreparedPlanes):
 
     def plan(self, settings: ImageSettings, n_rows: int) -> SeparablePlan:
         """Return the layers and how they are trained; labels that are found are not smoothed."""
+        n_rows += len(_ROUNDS) * self.clips.rows_mined
         size = settings.n_channels, n_rows, settings.bits
         return replace(plane_plan(self.options, *size, (), _EPOCHS), smoothing=0.0)
 
