@@ -1,5 +1,7 @@
 """Words that are somewhere in their clips: where they are found, noise, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,8 @@ from tinykernel.base.errors import OptionError
 from tinykernel.learn.signals.clips import ClipLearner, Clips
 from tinykernel.learn.signals.noises import ADDED, Noises, loudness, mixed_levels
 from tinykernel.learn.signals.spectrum import spectrum_for
+from tinykernel.model.answers import Events
+from tinykernel.run.parity import verify
 
 OPTIONS = {
     **{"rate": 8000.0, "hop": 128, "random_state": 0, "spectrum": "128/64/10"},
@@ -65,6 +69,26 @@ def test_a_word_is_found_in_its_clips():
     for option in ({"teachers": 2}, {"validation_fraction": 0.2}):
         with pytest.raises(OptionError, match="whole clips"):
             trained(clips, labels, **option)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("core", ["host", "cortex-m4"])
+def test_ten_minutes_of_a_stream(core, require_platforms):
+    """Whatever ten minutes hold, C makes the events of Python, and the scores at every hop."""
+    require_platforms(core)
+    clips, labels, _ = spoken(0, 32)
+    model = trained(clips, labels, epochs=12)
+    scores = model.stream_scores(np.concatenate(clips)).astype(np.int64)
+    most = int(np.quantile(scores[:, 1] - scores[:, 0], 0.95))
+    model = replace(model, events=Events(np.array([0, max(most, 1)], np.uint32), 1, 12))
+    rng = np.random.default_rng(0)
+    stream = np.concatenate([clips[at] for at in rng.integers(0, 32, 1000)])
+    loud = np.repeat(rng.uniform(0, 2, (1000, 1)), 4800, axis=0)
+    stream = np.rint(np.clip(loud * stream, -32768, 32767)).astype(np.int16)
+    assert len(stream) == 600 * 8000
+    result = verify(model, stream[:1600].reshape(1, -1), target=core, recordings=[stream])
+    assert (result.differences, result.hops) == (0, (len(stream) - 1600) // 128 + 1)
+    assert 20 < result.events < result.hops // 12
 
 
 def test_false_peaks_of_background_join(monkeypatch):
