@@ -131,19 +131,21 @@ def test_the_tail_of_peaks_keeps_a_rate_that_hours_cannot_show():
         scores = np.zeros((n, 2), np.int32)
         loud = rng.random(n) < 200 / 3600
         scores[loud, 1] = rng.exponential(height, loud.sum()) + 1
-        stream = Stream(scores, np.arange(n), np.zeros((0, 3), int), np.zeros((1, 2), int), n, 1)
-        trial = _DecayedStreams([stream], np.array([True, False]), 0, 0)
+        stream = rules.Stream(
+            scores, np.arange(n), np.zeros((0, 3), int), np.zeros((1, 2), int), n, 1
+        )
+        trial = rules._DecayedStreams([stream], np.array([True, False]), 0, 0)
         least = int(trial.events(1.0, None).thresholds[1])
         rates.append(200 * np.exp(-least / height))
     assert 0.5 < np.mean(rates) < 1.5
-    spoken = Stream(scores, np.arange(n), np.array([[0, n, 1]]), np.zeros((1, 2), int), n, 1)
+    spoken = rules.Stream(scores, np.arange(n), np.array([[0, n, 1]]), np.zeros((1, 2), int), n, 1)
     model = SIGNALS["events"]()
     wide = [
         replace(each, scores=np.pad(each.scores, ((0, 0), (0, 1)))) for each in (stream, spoken)
     ]
-    chosen = choose_events(model, wide, [0], 1.0, None)
+    chosen = rules.choose_events(model, wide, [0], 1.0, None)
     assert (chosen.hours, chosen.is_beyond, len(chosen.unknown)) == (0.15, True, 1)
-    assert not choose_events(model, wide[:1], [0], 40.0, None).is_beyond
+    assert not rules.choose_events(model, wide[:1], [0], 40.0, None).is_beyond
 
 
 def test_alarms_of_one_group_cost_more():
