@@ -117,6 +117,8 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def compile_lazily(function: Callable[..., Any]) -> Any:
         # Nobody passes these functions as arguments; the wrapper for that took 16 % of the time.
         dispatcher = numba.njit(no_cfunc_wrapper=True, **options)(function)
+        if dispatcher is function:  # as NUMBA_DISABLE_JIT asks
+            return function
         with contextlib.suppress(RuntimeError, OSError):  # no folder, as for a doctest
             dispatcher._cache = _CheckedCache(function, options)
         dispatcher.compile = functools.partial(_compile_at_rest, dispatcher, dispatcher.compile)
