@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.loading import load_data, load_rows
 from tests.refusals import refused
-from tinykernel.base.coding import Coding, coding_of, recoded
+from tinykernel.base.coding import Coding, coding_of, recode
 from tinykernel.base.errors import DataError
 from tinykernel.data.tables import Selection
 
@@ -93,7 +93,7 @@ def test_codes_and_texts_are_one_to_one(data):
     X = np.array([[np.nan if code < 0 else code] for code in codes], np.float64)
     lacking = np.isnan(X).any(axis=0)
     coding = coding_of(X, ["c"], {"c": texts}, lacking)
-    found = recoded(X, ["c"], {"c": texts}, coding, "X")[:, 0]
+    found = recode(X, ["c"], {"c": texts}, coding, "X")[:, 0]
     names = [None if number < 0 else coding.texts["c"][int(number)] for number in found]
     assert names == [None if code < 0 else texts[code] for code in codes]
     assert Coding.read(json.loads(json.dumps(coding.written()))) == coding

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError
 from tinykernel.base.files import row_blocks
-from tinykernel.base.text import count, listed, visible
+from tinykernel.base.text import count, join, visible
 
 # What stands for a missing value.
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
@@ -263,7 +263,7 @@ def _just_below(low: _Floats, step: _Floats | float) -> _Floats:
     return np.minimum(low - step, np.nextafter(low.astype(np.float32), np.float32(-np.inf)))
 
 
-def recoded(
+def recode(
     X: NDArray[Any],
     columns: Sequence[str],
     texts: Mapping[str, tuple[str, ...]],
@@ -297,7 +297,7 @@ def gaps_in_words(gaps: NDArray[np.bool_], columns: Sequence[str] | None) -> str
         for i in np.flatnonzero(per).tolist()
     ]
     n_rows = int(gaps.any(axis=1).sum())
-    return f"{count(int(per.sum()), 'missing value')} in {count(n_rows, 'row')} ({listed(named)})"
+    return f"{count(int(per.sum()), 'missing value')} in {count(n_rows, 'row')} ({join(named)})"
 
 
 def _refuse_new_gaps(X: NDArray[Any], columns: Sequence[str], file: object) -> None:
@@ -333,7 +333,7 @@ def in_words(
         learned = gaps & np.array([name in coding.gaps for name in columns])
         new = gaps & np.array([name in coding.usual for name in columns])
         values = sorted(set(coding.gaps.values()))
-        stand = f"{listed(values, 3, '{:g}'.format)} stand{'s' * (len(values) == 1)}"
+        stand = f"{join(values, 3, '{:g}'.format)} stand{'s' * (len(values) == 1)}"
         if learned.any():
             of = gaps_in_words(learned, columns)
             said.append(f"{of}: kept, {stand} for a missing value, on the chip too")

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from tinykernel.base.errors import FileError, TinykernelError
-from tinykernel.base.text import listed, visible
+from tinykernel.base.text import join, visible
 
 if TYPE_CHECKING:
     import jinja2
@@ -194,7 +194,7 @@ def refuse_occupied(path: str | os.PathLike[str], *, force: bool) -> None:
             force=True,
         )
     if not force:
-        what = listed([f"{output / name}" for name in changed_files(target)] or [str(output)], 3)
+        what = join([f"{output / name}" for name in changed_files(target)] or [str(output)], 3)
         problem = f"{output}: {what} would be lost; add {{force}} to replace the folder"
         raise FileError(problem, force=True)
 

@@ -15,13 +15,13 @@ from tinykernel.base.coding import (
     column_of,
     joined,
     packed,
-    recoded,
+    recode,
     smallest_raw_type,
     whole_numbers,
 )
 from tinykernel.base.errors import DataError, ShapeError
 from tinykernel.base.files import row_blocks
-from tinykernel.base.text import column_names, count, listed, visible
+from tinykernel.base.text import column_names, count, join, visible
 
 _Rows = NDArray[np.float64]
 _WIDE = ("Int128", "UInt128")  # of polars, which numpy lacks
@@ -117,7 +117,7 @@ def coded_rows(
         coding = coding_of(numbers, names, texts, lacking, ordered)
     else:
         _refuse_new_texts(texts, coding)
-    numbers = recoded(numbers, names, texts, coding, "X", may_lack=may_lack)
+    numbers = recode(numbers, names, texts, coding, "X", may_lack=may_lack)
     held = whole_numbers(numbers)
     if held is not None:
         only_text = all(name in coding.texts for name in names)
@@ -137,7 +137,7 @@ def _coded_array(
     if coding is None:
         lacking = np.asarray(np.isnan(rows).any(axis=0), np.bool_)
         coding = coding_of(rows.astype(np.float64), columns, {}, lacking)
-    return recoded(rows, columns, {}, coding, "X", may_lack=may_lack), coding
+    return recode(rows, columns, {}, coding, "X", may_lack=may_lack), coding
 
 
 def _with_gaps(X: Any) -> NDArray[np.floating] | None:
@@ -253,7 +253,7 @@ def _refuse_new_texts(texts: dict[str, tuple[str, ...]], coding: Coding) -> None
         known = coding.texts.get(name, ())
         new = next((text for text in kinds if text not in known), None)
         if new is not None:
-            shown = listed([visible(text) for text in known], 12) or "numbers"
+            shown = join([visible(text) for text in known], 12) or "numbers"
             raise DataError(
                 f"X: column {name!r}: {visible(new)[:40]!r} did not occur in training ({shown})"
             )

@@ -39,7 +39,7 @@ def count(n: int, unit: str) -> str:
     return f"{n} {unit}" + ("" if n == 1 else "es" if unit.endswith(("tch", "sh")) else "s")
 
 
-def listed(items: Sequence[Any], most: int = 6, show: Callable[[Any], str] = str) -> str:
+def join(items: Sequence[Any], most: int = 6, show: Callable[[Any], str] = str) -> str:
     """Join the first items with commas; dots stand for the others."""
     return ", ".join(map(show, items[:most])) + (", ..." if len(items) > most else "")
 

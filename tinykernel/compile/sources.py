@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.base.coding import Coding
 from tinykernel.base.errors import DataError, ToolError
 from tinykernel.base.files import source_folder, template_engine
-from tinykernel.base.text import listed
+from tinykernel.base.text import join
 from tinykernel.compile.compilers import Toolchain, zig_command
 from tinykernel.compile.enums import check_macros, constants_of, made_of
 from tinykernel.compile.plan import PackedModel, pack
@@ -290,7 +290,7 @@ def _context(model: IntegerModel, packed: PackedModel, name: str) -> dict[str, A
         "score_low": ranges.low,
         "score_high": ranges.high,
         "class_names": names,
-        "class_comment": literals.in_comment(listed(names) + "." * (len(names) <= 6)),
+        "class_comment": literals.in_comment(join(names) + "." * (len(names) <= 6)),
         "step": f"{model.answers.unit:.3g}" if isinstance(model.answers, Values) else "",
         "fingerprint": model.fingerprint()[:8],
         "small_code": any(piece.small_code for piece in model.pieces),

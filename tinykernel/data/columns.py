@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tinykernel.base.coding import MOST_TEXTS, number_of
 from tinykernel.base.errors import DataError
 from tinykernel.base.files import MOST_ROWS
-from tinykernel.base.text import count, listed, visible
+from tinykernel.base.text import count, join, visible
 from tinykernel.data.tables import FilePart
 
 GAP = 1.5  # a step of more median steps is a gap
@@ -211,7 +211,7 @@ def similar_labels(labels: Sequence[object]) -> tuple[str, ...]:
     for label in sorted({label for label in labels if isinstance(label, str)}):
         alike.setdefault(re.sub(r"[\s_-]+", " ", label.casefold()).strip(), []).append(label)
     return tuple(
-        f"labels {listed(group, show=repr)} are {len(group)} classes; where they mean one, write "
+        f"labels {join(group, show=repr)} are {len(group)} classes; where they mean one, write "
         "them alike"
         for group in alike.values()
         if len(group) > 1
@@ -228,7 +228,7 @@ def without_needless(part: FilePart) -> tuple[FilePart, tuple[str, ...]]:
     reasons = {name: reason for name, reason in reasons.items() if reason}
     if not reasons:
         return part, ()
-    which = listed([f"{visible(name)} ({reason})" for name, reason in reasons.items()], 8)
+    which = join([f"{visible(name)} ({reason})" for name, reason in reasons.items()], 8)
     if len(reasons) == len(part.columns):
         raise DataError(
             f"{part.file}: no column is left as input: {which}; choose columns with --set "

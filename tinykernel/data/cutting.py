@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError
-from tinykernel.base.text import count, listed
+from tinykernel.base.text import count, join
 from tinykernel.base.windows import as_rows
 from tinykernel.data.labels import background_among, is_background
 from tinykernel.data.reading import NO_BREAKS, NO_FILE, Reading, Recording, any_of, of_all_alike
@@ -231,7 +231,7 @@ def short_in_words(tracks: Sequence[Recording], window: int, reading: Reading) -
     fate = "labelled where they peak" if reading.label_at == "peak" and not of_files else fate
     unit = "recordings" if of_files else "stretches"
     parts = [f"{name} {n} of {total[name]} {unit}" for name, n in short.items() if n]
-    return (f"shorter than a window, {fate}: {listed(parts, 8)}",) if parts else ()
+    return (f"shorter than a window, {fate}: {join(parts, 8)}",) if parts else ()
 
 
 def _padded(track: Recording, n: int) -> Recording:
@@ -292,7 +292,7 @@ def cut(
         moves = (joined["X"].max(axis=1) > joined["X"].min(axis=1)).any(axis=1)
         lively = set(joined["y"][moves].tolist())
         dull = sorted({str(label) for label in set(joined["y"].tolist()) - lively})
-        alike = f"all windows of {listed(dull)} hold one value: is the sensor connected?"
+        alike = f"all windows of {join(dull)} hold one value: is the sensor connected?"
         remarks = (*remarks, *([alike] if dull and lively else []))
     return Windows(
         **joined,

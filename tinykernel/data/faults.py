@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tinykernel.base.coding import Coding, gaps_in_words, number_of
 from tinykernel.base.errors import DataError, ShapeError
 from tinykernel.base.files import row_blocks
-from tinykernel.base.text import count, listed, visible
+from tinykernel.base.text import count, join, visible
 from tinykernel.data.tables import FilePart
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -74,7 +74,7 @@ def refuse_new_texts(part: FilePart, coding: Coding) -> None:
         row = int(np.flatnonzero(np.isin(part.X[:, j], wrong))[0])
         place = f"{part.file}: {part.place(row, j)}"
         text = visible(texts[int(part.X[row, j])])[:40]
-        which = "numbers" if known is None else listed([visible(each) for each in known], 12)
+        which = "numbers" if known is None else join([visible(each) for each in known], 12)
         raise DataError(
             f"{place}: {text!r} did not occur in training ({which}); correct it, or train again"
         )
@@ -237,7 +237,7 @@ def as_classes(part: FilePart, y: NDArray[Any], classes: Sequence[object]) -> ND
     if text and y.dtype.kind != "U":
         return y.astype(np.str_)
     if not text and y.dtype.kind == "U":
-        known = listed(classes, show=shown)
+        known = join(classes, show=shown)
         raise DataError(
             f"{part.file}: the labels are text (the first is {shown(y[0])!r}), but the classes of "
             f"the model are numbers ({known}); give labels as numbers"

@@ -15,7 +15,7 @@ from tinykernel.base.coding import (
     Coding,
     coding_of,
     in_words,
-    recoded,
+    recode,
     smallest_raw_type,
     whole_numbers,
 )
@@ -116,7 +116,7 @@ class TableSource:
         columns = part.columns or tuple(names or map(str, range(X.shape[1])))
         gaps = np.isnan(X) if X.dtype.kind == "f" else None
         notes = in_words(replace(coding, texts={}), gaps, columns)
-        X = recoded(X, columns, part.texts, coding, part.file, may_lack=self.takes_gaps)
+        X = recode(X, columns, part.texts, coding, part.file, may_lack=self.takes_gaps)
         return replace(part, X=X, notes=(*part.notes, *notes))
 
 
@@ -249,7 +249,7 @@ def _coded(data: Dataset, part: FilePart, selection: Selection) -> Dataset:
         return data
     X_test = data.X_test
     how = columns, part.texts, coding, data.source
-    X, X_test = recoded(X, *how), None if X_test is None else recoded(X_test, *how)
+    X, X_test = recode(X, *how), None if X_test is None else recode(X_test, *how)
     notes = (*data.notes, *in_words(coding, gaps, columns))
     return replace(data, X_train=X, X_test=X_test, coding=coding, notes=notes)
 
@@ -314,7 +314,7 @@ def load_inputs(
     if coding is not None:
         faults.refuse_new_texts(part, coding)
         texts = {name: part.texts[name] for name in known if name in part.texts}
-        part = replace(part, X=recoded(part.X, columns, texts, coding, file, may_lack=True))
+        part = replace(part, X=recode(part.X, columns, texts, coding, file, may_lack=True))
     rows: NDArray[Any] = part.X[:, [columns.index(name) for name in names]] if names else part.X
     return rows
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError, ShapeError
-from tinykernel.base.text import listed
+from tinykernel.base.text import join
 from tinykernel.data.columns import without_needless
 from tinykernel.data.faults import checked_part
 from tinykernel.data.load import read_parts
@@ -75,7 +75,7 @@ def _check_one(source: str, labels: NDArray[Any] | None) -> None:
     """Refuse rows of several classes."""
     classes = [] if labels is None else np.unique(labels).tolist()
     if len(classes) > 1:
-        shown = listed(classes, 3, repr)
+        shown = join(classes, 3, repr)
         raise DataError(
             f"{source}: has rows of {len(classes)} classes ({shown}); give normal rows only"
         )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError, ModelError, OptionError, RowsError
 from tinykernel.base.progress import report as say
-from tinykernel.base.text import count, listed
+from tinykernel.base.text import count, join
 from tinykernel.base.windows import hop_within
 from tinykernel.data.clips import Recordings, loudest, uncut, with_one_background, words_in
 from tinykernel.data.clock import alike
@@ -328,7 +328,7 @@ def _forget_one_group(tables: Sequence[Columns]) -> None:
 def _notes_on_words(cut: Windows) -> Iterator[str]:
     """Say how words in longer recordings are learned, judged and held out."""
     yield (
-        f"{listed(cut.words, 5)}: somewhere in their recordings, where training finds them; the "
+        f"{join(cut.words, 5)}: somewhere in their recordings, where training finds them; the "
         "table has the loudest window of each, and 'calibrate --false-alarms 1/h' judges along time"
     )
     n, n_takes = len(np.unique(cut.recording)), len(np.unique(cut.groups))

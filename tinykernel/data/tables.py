@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tinykernel.base.checks import check_choice
 from tinykernel.base.coding import Coding
 from tinykernel.base.errors import DataError, TinykernelError
-from tinykernel.base.text import listed, similar, visible
+from tinykernel.base.text import join, similar, visible
 
 
 @dataclass(frozen=True)
@@ -170,12 +170,12 @@ class ColumnChooser:
             return places[0]
         if not self.needed and not places:
             return None
-        several = listed([repr(columns[i]) for i in places])
+        several = join([repr(columns[i]) for i in places])
         why = f" ({several} may do so)" * bool(places)
         why = why or " (y beside x and z is an axis)" * is_axis
         raise DataError(
             f"{self.path}: say which column holds the labels{why} with --label "
-            f"COLUMN{self.other_way}; columns: {listed(columns, 12)}"
+            f"COLUMN{self.other_way}; columns: {join(columns, 12)}"
         )
 
 
@@ -186,7 +186,7 @@ def no_column(file: object, name: str, columns: Sequence[str]) -> TinykernelErro
 
 def those_there(name: str, columns: Sequence[str]) -> str:
     """List the columns of a file, after the one that was probably meant by `name`."""
-    return visible(f"{similar(name, columns, repr)} columns: {listed(columns, 12)}".lstrip())
+    return visible(f"{similar(name, columns, repr)} columns: {join(columns, 12)}".lstrip())
 
 
 def refuse_doubles(path: Path, names: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.coding import number_of
 from tinykernel.base.errors import DataError, ShapeError
-from tinykernel.base.text import count, listed, visible
+from tinykernel.base.text import count, join, visible
 from tinykernel.data import columns as kinds
 from tinykernel.data.clock import (
     agreed,
@@ -123,7 +123,7 @@ def check_channels(source: str, channels: Sequence[str], n: int) -> None:
     """Check that recordings have the channels that a model takes, and its numbers beside."""
     if len(channels) != n:
         raise ShapeError(
-            f"{source}: has {count(len(channels), 'channel')} ({listed(channels, 9)}), but the "
+            f"{source}: has {count(len(channels), 'channel')} ({join(channels, 9)}), but the "
             f"model takes {n}; give those of its training"
         )
 
@@ -300,4 +300,4 @@ def majority(values: NDArray[Any]) -> Any:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return listed(list(names), 12)
+    return join(list(names), 12)

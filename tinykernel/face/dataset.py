@@ -13,7 +13,7 @@ import numpy as np
 
 from tinykernel.base.errors import DataError, OptionError, ShapeError
 from tinykernel.base.progress import report as say
-from tinykernel.base.text import count, listed
+from tinykernel.base.text import count, join
 from tinykernel.data.labels import GROUPS
 from tinykernel.data.load import PictureSource, TableSource
 from tinykernel.data.partition import Dataset
@@ -223,8 +223,8 @@ def _with_also(path: str, dataset: Dataset) -> Dataset:
     rows = RecordingSource(files, replace(cut, **own)).rows()
     known = set(dataset.y_train.tolist())
     if rows.y is None or not set(rows.y.tolist()) <= known:
-        there = "no labels" if rows.y is None else f"labels {listed(sorted(set(rows.y.tolist())))}"
-        raise DataError(f"{path}: has {there}; give recordings of {listed(sorted(known))}")
+        there = "no labels" if rows.y is None else f"labels {join(sorted(set(rows.y.tolist())))}"
+        raise DataError(f"{path}: has {there}; give recordings of {join(sorted(known))}")
     group = dataset.group_train
     if group is not None and rows.group is not None:
         group = np.concatenate([group, np.char.add("also ", rows.group.astype(np.str_))])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinykernel.base.errors import DataError, TinykernelError
 from tinykernel.base.progress import report as say
-from tinykernel.base.text import count, listed, similar, visible
+from tinykernel.base.text import count, join, similar, visible
 from tinykernel.compile.targets import TARGETS
 from tinykernel.run.limits import budget_of_training
 
@@ -182,7 +182,7 @@ def rows_to_judge(
         problem = f"has no labels; {hint.lstrip()}add a column or array called {where}"
         if isinstance(file.source(data), PictureSource):
             problem = "no picture is in the folder of a class "
-            problem += f"({visible(listed(file.model.classes, 4))}); rename its folder"
+            problem += f"({visible(join(file.model.classes, 4))}); rename its folder"
         raise DataError(f"{data}: {problem}")
     if train is not None:
         training = training_part(file, train)
@@ -227,7 +227,7 @@ def _labels_to_judge_by(
     if model.is_one_class:
         return None
     advice = ADVICE_ON_EVENTS if labels == [NO_SPAN] else _ADVICE
-    theirs, known = (visible(listed(each, 2)) for each in (labels, model.classes))
+    theirs, known = (visible(join(each, 2)) for each in (labels, model.classes))
     raise DataError(
         f"{data}: none of its labels ({theirs}) is a class of the model ({known}); {advice}"
     )

@@ -15,7 +15,7 @@ from scipy.special import gammainc
 from tinykernel.base.errors import DataError, RowsError
 from tinykernel.base.files import replace_folder_atomically
 from tinykernel.base.progress import report as say
-from tinykernel.base.text import count, listed
+from tinykernel.base.text import count, join
 from tinykernel.base.windows import as_rows
 from tinykernel.data.clips import Recordings, join_clips, join_whole
 from tinykernel.data.labels import Span, others_among
@@ -224,7 +224,7 @@ def _other_sounds(classes: Sequence[object], background: Sequence[object]) -> tu
     if not others or not set(others).isdisjoint(map(str, background)):
         return ()
     names = ",".join([*map(str, background), *others])
-    return (f"{listed(others)} makes events; for other sounds give --set background={names}",)
+    return (f"{join(others)} makes events; for other sounds give --set background={names}",)
 
 
 def right_alone(
@@ -273,7 +273,7 @@ def streams_of(
     labels = {str(span.label) for each in long for span in each.spans}
     if labels and labels.isdisjoint(map(str, model.classes)):
         raise DataError(
-            f"{data.source}: no label is a class of the model: {listed(sorted(labels), 5)}; "
+            f"{data.source}: no label is a class of the model: {join(sorted(labels), 5)}; "
             "correct the labels"
         )
     names = sorted({str(span.label) for each in long for span in each.groups})

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.checks import as_groups, refuse_missing
 from tinykernel.base.errors import DataError, ShapeError
-from tinykernel.base.text import count, listed, percent, size, visible
+from tinykernel.base.text import count, join, percent, size, visible
 from tinykernel.learn import confidence as shares
 from tinykernel.model.answers import margins, softmax
 from tinykernel.model.integer import IntegerModel
@@ -432,7 +432,7 @@ class LabelEvaluation(Evaluation):
         interval = interval_in_words(self.interval, self.n_groups)
         # Classes without rows have no recall.
         absent = [label for label, n in zip(self.classes, self.counts, strict=True) if not n]
-        without = f" (no rows of {visible(listed(absent))})" if absent else ""
+        without = f" (no rows of {visible(join(absent))})" if absent else ""
         least = int(np.nanargmin(self.recall))
         if self.n_groups and self.balanced_interval is not None:
             without += f", {interval_in_words(self.balanced_interval, self.n_groups)}"

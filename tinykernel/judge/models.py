@@ -13,7 +13,7 @@ from tinykernel.base.checks import as_groups
 from tinykernel.base.errors import ShapeError
 from tinykernel.base.frames import in_numbers
 from tinykernel.base.resizing import area_sums
-from tinykernel.base.text import count, listed
+from tinykernel.base.text import count, join
 from tinykernel.data.splits import digests
 from tinykernel.judge import figures
 from tinykernel.judge.baselines import FEW_ROWS, drawn_rows, label_baselines, value_baselines
@@ -231,7 +231,7 @@ _MOST_TRIED = 32  # inputs
 _FEW_INPUTS, _LEAVES = 5, 8  # of a leak of several columns
 _SHARP = 100.0  # weak regularization: labels that follow from a sum are separable
 _Test = Callable[[Any, Sequence[int]], bool]
-_listed = partial(listed, show=repr)
+_listed = partial(join, show=repr)
 
 
 def cautions(

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinykernel.base import progress
 from tinykernel.base.errors import BudgetError, TinykernelError
-from tinykernel.base.text import listed
+from tinykernel.base.text import join
 from tinykernel.compile.targets import find_target
 from tinykernel.kinds.kind import AnyKind, Problem, Spec, table_bytes, too_small
 from tinykernel.kinds.pace import Pace, end_of, time_in
@@ -210,7 +210,7 @@ def plan_search(pace: Pace, tasks: Sequence[tuple[AnyKind, Spec]], problem: Prob
         pace.shorten_search(max(times.values()) + (3.0 if problem.is_few else 0.75) * finals)
     if pace.seconds is None:
         return
-    doing = f"{listed(list(first))} compete, then the best one trains"
+    doing = f"{join(list(first))} compete, then the best one trains"
     if len(first) == 1:
         doing = f"{next(iter(first))}: settings are searched, then it trains"
     ends = f", until {time_in(left)} at the latest"

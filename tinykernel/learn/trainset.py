@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.checks import as_groups, check_choice, check_positive
 from tinykernel.base.errors import DataError, OptionError, RowsError, TinykernelError
-from tinykernel.base.text import listed
+from tinykernel.base.text import join
 from tinykernel.learn.choice import weights_like
 from tinykernel.learn.loss import Truth, targets_of
 from tinykernel.learn.options import RegressorOptions
@@ -250,7 +250,7 @@ def class_weights(
         places = {label: i for i, label in enumerate(classes)}
         for label, value in class_weight.items():
             if label not in places:
-                labels = listed(classes, 12)
+                labels = join(classes, 12)
                 raise OptionError(
                     f"class_weight: {label!r} is not a label in y; choose from {labels}"
                 )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tinykernel.base.compiled import njit
 from tinykernel.base.elementary import exps
 from tinykernel.base.errors import ModelError
-from tinykernel.base.text import count, listed
+from tinykernel.base.text import count, join
 from tinykernel.pieces.proof import Range, range_of
 from tinykernel.pieces.prototypes.spec import LARGEST_MARGIN_LINE, check_distances, most_steps
 from tinykernel.pieces.record import Matrix, Record, limits
@@ -254,7 +254,7 @@ class Decision(Record):
         """Which margins an answer needs, in words."""
         if not self.rejects:
             return "none: every row is answered"
-        return listed(self.thresholds.tolist(), _CLASSES_SHOWN)
+        return join(self.thresholds.tolist(), _CLASSES_SHOWN)
 
     def words(self) -> list[tuple[str, str]]:
         """Return thresholds, confidence and novelty as names and values."""

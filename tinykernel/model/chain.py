@@ -15,7 +15,7 @@ from tinykernel.base.coding import Coding
 from tinykernel.base.errors import ModelError, ShapeError
 from tinykernel.base.frames import coded_rows, is_frame
 from tinykernel.base.hadamard import useful_threads
-from tinykernel.base.text import column_names, listed
+from tinykernel.base.text import column_names, join
 from tinykernel.model.answers import Decision, Events, Labels, Values, margins, nearer, novelties
 from tinykernel.pieces.grid import LARGEST, Grid
 from tinykernel.pieces.piece import Part, Readout, Stage
@@ -281,7 +281,7 @@ class Predictions(Chain):
             numbers = [int(name) for name in names if name.isdecimal()]
             if len(numbers) == len(names) and numbers != sorted(numbers):
                 raise ShapeError(
-                    f"inputs: the numbers of the columns, {listed(numbers)}, are not in order; "
+                    f"inputs: the numbers of the columns, {join(numbers)}, are not in order; "
                     "sort them as in training"
                 )
             return

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinykernel.model.answers import Labels, Values
 from tinykernel.model.chain import Predictions
-from tinykernel.pieces.piece import proved
+from tinykernel.pieces.piece import prove
 from tinykernel.pieces.proof import Range
 from tinykernel.pieces.record import contents
 
@@ -105,7 +105,7 @@ class IntegerModel(Predictions):
         self._check_events()
         taken = zip(self.stages, self.grids(), strict=False)
         ranges = [bound for stage, grid in taken for bound in stage.ranges(grid)]
-        ranges += proved(self.readout.ranges(grids), self.OWNER, "use smaller multipliers")
+        ranges += prove(self.readout.ranges(grids), self.OWNER, "use smaller multipliers")
         ranges += self.answers.ranges() if isinstance(self.answers, Values) else ()
         object.__setattr__(self, "_ranges", tuple(ranges))
 

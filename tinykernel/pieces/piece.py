@@ -175,7 +175,7 @@ class Part(Piece):
         """Return the least and the most that it adds to each output."""
 
 
-def proved(ranges: Iterable[Range], owner: str, remedy: str) -> tuple[Range, ...]:
+def prove(ranges: Iterable[Range], owner: str, remedy: str) -> tuple[Range, ...]:
     """Return ranges that are all inside their limits; TinykernelError names the first other."""
     bounds = tuple(ranges)
     for bound in bounds:

@@ -17,7 +17,7 @@ from typing import Any
 
 from tinykernel.base.errors import BoardError, FileError, FormatError, TinykernelError, ToolError
 from tinykernel.base.files import is_file_of_export, read_manifest
-from tinykernel.base.text import listed
+from tinykernel.base.text import join
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def find_port(port: str | None) -> str:
     if len(boards) == 1:
         return boards[0]
     if boards:
-        raise BoardError(f"several boards are connected: {listed(boards)}; choose one with --port")
+        raise BoardError(f"several boards are connected: {join(boards)}; choose one with --port")
     raise BoardError(
         f"no board is connected by USB; connect one, or give --port ({LIST_PORTS} lists them)"
     )

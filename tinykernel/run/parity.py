@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from tinykernel.base.errors import DataError, ModelError, OptionError, ShapeError, ToolError
 from tinykernel.base.frames import in_numbers
 from tinykernel.base.progress import report as say
-from tinykernel.base.text import count, listed
+from tinykernel.base.text import count, join
 from tinykernel.compile.targets import Target, find_target
 from tinykernel.model.answers import NO_EVENT, Values, margins
 from tinykernel.model.integer import IntegerModel
@@ -197,7 +197,7 @@ def verify(
     if names and set(names).isdisjoint(integer.classes):
         raise DataError(
             f"verify: no label of y, such as {names[0]!r}, is a class of the model: "
-            f"{listed(integer.classes)}"
+            f"{join(integer.classes)}"
         )
     platforms = _platforms(row, compiler)
     say("computing in Python", 0, None, count(len(raw), "row"))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinykernel.base.errors import DataError, FormatError, ToolError
-from tinykernel.base.text import listed
+from tinykernel.base.text import join
 from tinykernel.data.formats.joining import checked_spans, needs
 from tinykernel.data.labels import Span
 from tinykernel.data.reading import Columns, Reading, of_all
@@ -38,7 +38,7 @@ def read_acquisition(path: Path, reading: Reading) -> Columns:
         raise DataError(f"{path}: interval_ms is {interval:g}, so it has no rate; correct it")
     wrong = next((i for i, row in enumerate(rows, 1) if len(row) != len(names)), None)
     if wrong is not None or not rows or len(set(names)) < len(names):
-        place = "has no values" if not rows else f"sample {wrong} does not fit {listed(names, 8)}"
+        place = "has no values" if not rows else f"sample {wrong} does not fit {join(names, 8)}"
         raise DataError(f"{path}: {place}; correct it")
     # null, and what is undefined, is a missing value.
     number = (int, float)

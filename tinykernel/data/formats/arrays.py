@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError, ShapeError
-from tinykernel.base.text import listed
+from tinykernel.base.text import join
 from tinykernel.data.binary import npz_array, open_npz
 from tinykernel.data.columns import is_time_name
 from tinykernel.data.reading import Columns, Reading
@@ -21,7 +21,7 @@ def read_arrays(path: Path, reading: Reading) -> Columns:
     if "x" not in lower:
         raise DataError(
             f"{path}: has no array X of shape (samples, channels); it holds "
-            f"{listed(list(arrays), 12) or 'nothing'}"
+            f"{join(list(arrays), 12) or 'nothing'}"
         )
     X = arrays[lower["x"]]
     X = X[:, np.newaxis] if X.ndim == 1 else X
@@ -71,7 +71,7 @@ def _one_a_row(
     if name is None:
         return None
     if name not in arrays:
-        raise DataError(f"{path}: has no array {name!r}; it holds {listed(list(arrays), 12)}")
+        raise DataError(f"{path}: has no array {name!r}; it holds {join(list(arrays), 12)}")
     values = arrays[name]
     if values.shape != (n,) or values.dtype.kind not in "biufU":
         raise ShapeError(

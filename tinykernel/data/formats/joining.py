@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError, ToolError
-from tinykernel.base.text import listed
+from tinykernel.base.text import join
 from tinykernel.data.labels import Span
 from tinykernel.data.reading import NO_BREAKS
 
@@ -45,7 +45,7 @@ def joined(
     end = min(float(signal.times[-1]) for signal in fast.values())
     if end <= begin:
         raise DataError(
-            f"{path}: {listed(list(fast))} have no time in common; remove the files of one"
+            f"{path}: {join(list(fast))} have no time in common; remove the files of one"
         )
     times = begin + np.arange(int((end - begin) * rate + 1e-6) + 1) / rate
     for signal in fast.values():
@@ -56,7 +56,7 @@ def joined(
         for column, values in zip(signal.columns, signal.X.T, strict=True):
             called = column if len(fast) == 1 else f"{name} {column}".strip()
             columns[called] = np.interp(times, signal.times, values)
-    notes = {f"joined by time at {rate:.4g} Hz: {listed(list(fast), 8)}": 0}
+    notes = {f"joined by time at {rate:.4g} Hz: {join(list(fast), 8)}": 0}
     notes |= {f"left out: {name} ({signals[name].rate:.3g} Hz)": 0 for name in slow}
     return columns, times, rate, notes if len(signals) > 1 else {}
 

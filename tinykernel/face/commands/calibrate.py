@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tinykernel.base import reading as parsing
 from tinykernel.base.errors import DataError, ModelError
 from tinykernel.base.progress import report as say
-from tinykernel.base.text import count, listed, size
+from tinykernel.base.text import count, join, size
 from tinykernel.compile.targets import find_target
 from tinykernel.face import arguments as args
 from tinykernel.face import evaluation as judging
@@ -187,7 +187,7 @@ def _with_background(file: ModelFile, assignments: list[str]) -> ModelFile:
             return file  # training made one class of them
         lacking = next((name for name in names if name not in classes), None)
         if lacking is not None:
-            raise args.misuse(place, f"{lacking!r} is no class of the model: {listed(classes, 8)}")
+            raise args.misuse(place, f"{lacking!r} is no class of the model: {join(classes, 8)}")
         origin = replace(file.origin, background=tuple(names))
         return replace(file, origin=origin)
     return file

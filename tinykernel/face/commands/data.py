@@ -12,7 +12,7 @@ import typer
 
 from tinykernel.base.errors import TinykernelError
 from tinykernel.base.files import template_engine, write_bytes_atomically
-from tinykernel.base.text import count, listed
+from tinykernel.base.text import count, join
 from tinykernel.data.paths import as_packed
 from tinykernel.face import arguments as args
 from tinykernel.face.evaluation import print_notes
@@ -92,7 +92,7 @@ class _Shown:
         shape = "x".join(map(str, dataset.shape or dataset.X_train.shape[1:]))
         self.facts |= {"inputs": shape, "split": dataset.split}
         if dataset.columns and unit == "rows":
-            self.facts["columns"] = listed(dataset.columns, 12)
+            self.facts["columns"] = join(dataset.columns, 12)
         parts = {f"training {unit}": dataset.y_train}
         if dataset.y_test is not None:
             parts[f"test {unit}"] = dataset.y_test
@@ -151,7 +151,7 @@ def _of_recordings(source: RecordingSource, share: float, seed: int) -> _Shown:
     shown.channels = first.channels
     shown.facts = {
         "files": len(tracks),
-        "channels": f"{count(len(first.channels), 'channel')}: {listed(first.channels, 12)}",
+        "channels": f"{count(len(first.channels), 'channel')}: {join(first.channels, 12)}",
         "times": first.time or "",
         "rate": "unknown" if first.rate is None else f"{first.rate:g} Hz{_jitter(tracks)}",
         "gaps": sum(len(track.breaks) for track in tracks),

@@ -9,7 +9,7 @@ import typer
 
 from tinykernel.base.errors import TinykernelError
 from tinykernel.base.files import write_bytes_atomically
-from tinykernel.base.text import listed, percent, size
+from tinykernel.base.text import join, percent, size
 from tinykernel.compile.targets import BOARDS, TARGETS, Target, boards_of, find_target
 from tinykernel.data.paths import find_data
 from tinykernel.face import arguments as args
@@ -131,7 +131,7 @@ def _in_words(integer: IntegerModel, file_size: int) -> list[tuple[str, str]]:
         shapes = dict.fromkeys((grid.shape, seen_shape(integer)))  # frames are resized
         size_of = ", resized to ".join(" x ".join(map(str, shape)) for shape in shapes)
         inputs = f"{size_of} {unit}{beside} of {grid.dtype}"
-    classes = f"{integer.n_classes}: {listed(integer.classes, _CLASSES_SHOWN)}"
+    classes = f"{integer.n_classes}: {join(integer.classes, _CLASSES_SHOWN)}"
     facts = {name: value for name, value in _structure(integer).items() if value}
     return [
         ("file", size(file_size)),

@@ -18,7 +18,7 @@ import typer
 from tinykernel.base.errors import OptionError, ToolError
 from tinykernel.base.files import write_bytes_atomically
 from tinykernel.base.progress import report as say
-from tinykernel.base.text import count, listed
+from tinykernel.base.text import count, join
 from tinykernel.compile.targets import find_target
 from tinykernel.data.paths import kind_of
 from tinykernel.face import arguments as args
@@ -225,9 +225,7 @@ def _check_background(names: list[str] | None, dataset: Dataset) -> None:
     labels = sorted({*map(str, dataset.y_train.tolist()), *known})
     for name in names or ():
         if name not in labels:
-            raise OptionError(
-                f"background: {name!r} is not a label; give one of {listed(labels, 8)}"
-            )
+            raise OptionError(f"background: {name!r} is not a label; give one of {join(labels, 8)}")
 
 
 def balanced_or_none(options: Mapping[str, Any]) -> str | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base import progress
 from tinykernel.base.errors import OptionError
-from tinykernel.base.text import count, listed
+from tinykernel.base.text import count, join
 from tinykernel.learn.augment import Augmentation
 from tinykernel.learn.convolutions.chains import ImageLearner
 from tinykernel.learn.convolutions.separable import SeparablePlan
@@ -157,7 +157,7 @@ class ClipLearner(PlaneLearner):
             margin[max(0, place - self.apart) : place + self.apart + 1] = -np.inf
         self._join(np.array(starts, np.int64))
         pairs = zip(clips.names, self._taken.tolist(), strict=True)
-        taken = listed([f"{n} for {name}" for name, n in pairs if n]) or "none for a word"
+        taken = join([f"{n} for {name}" for name, n in pairs if n]) or "none for a word"
         n = len(self.inputs) - len(clips.rows.inputs)
         self.remarks = (
             f"{count(n, 'peak')} of the background, where it is most like a word, joined the "

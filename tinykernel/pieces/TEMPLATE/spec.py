@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.piece import Stage, proved
+from tinykernel.pieces.piece import Stage, prove
 from tinykernel.pieces.proof import INT32_LIMIT, Range
 from tinykernel.pieces.record import limits
 
@@ -59,7 +59,7 @@ class Scaled(Stage):
             Range("product with a constant", 0, grid.high * self.factor, 0, INT32_LIMIT),
             Range("scaled value", 0, self._high(grid), 0, 255),
         )
-        return proved(ranges, self.OWNER, "use a smaller factor")
+        return prove(ranges, self.OWNER, "use a smaller factor")
 
     def work(self, grid: Grid) -> dict[str, float]:
         """Return one product a value."""

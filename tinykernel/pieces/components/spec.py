@@ -13,7 +13,7 @@ from tinykernel.base.text import count
 from tinykernel.pieces import reference
 from tinykernel.pieces.fastfood import LARGEST, SHIFTS, Permutation
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.piece import Stage, proved
+from tinykernel.pieces.piece import Stage, prove
 from tinykernel.pieces.proof import (
     INT16_LIMIT,
     Range,
@@ -223,4 +223,4 @@ class Components(Stage):
         rows, factor, stored = second.stages[-1], self.scale.astype(np.int64), self.row_kept
         ends = factor * rows.low[stored], factor * rows.high[stored]
         ranges.append(range_of("scale times row", *ends))
-        return proved(ranges, self.OWNER, "halve in an earlier stage")
+        return prove(ranges, self.OWNER, "halve in an earlier stage")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tinykernel.pieces import reference
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.piece import Stage, dot_ends, proved
+from tinykernel.pieces.piece import Stage, dot_ends, prove
 from tinykernel.pieces.proof import INT32_LIMIT, Range
 from tinykernel.pieces.record import Matrix, limits
 
@@ -77,7 +77,7 @@ class Dense(Stage):
             Range("sum of a unit", int(low.min()), int(most.max()), -INT32_LIMIT, INT32_LIMIT),
             Range("unit", 0, int(self._highs(grid).max()), 0, 255),
         )
-        return proved(ranges, self.OWNER, "use smaller biases")
+        return prove(ranges, self.OWNER, "use smaller biases")
 
     def work(self, grid: Grid) -> dict[str, float]:
         """Return one product a value and unit."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.text import count
 from tinykernel.pieces.grid import LARGEST, Grid
-from tinykernel.pieces.piece import Stage, dot_ends, proved
+from tinykernel.pieces.piece import Stage, dot_ends, prove
 from tinykernel.pieces.proof import Range
 from tinykernel.pieces.record import Matrix, limits
 
@@ -283,7 +283,7 @@ class Filters(Stage):
                 name = f"{name} of layer {number}"
                 ranges.append(Range(name, low, high, -LARGEST_SUM, LARGEST_SUM))
             ranges.append(Range(f"map of layer {number}", *ends[-1], 0, 255))
-        return proved(ranges, self.OWNER, "use smaller weights")
+        return prove(ranges, self.OWNER, "use smaller weights")
 
     def work(self, grid: Grid) -> dict[str, float]:
         """Return products, sums, and runs of values side by side, of all layers."""

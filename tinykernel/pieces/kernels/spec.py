@@ -13,7 +13,7 @@ from tinykernel.base.compiled import njit
 from tinykernel.base.hadamard import run_on_rows, useful_threads
 from tinykernel.base.text import count
 from tinykernel.pieces.grid import Grid
-from tinykernel.pieces.piece import Stage, dot_ends, proved
+from tinykernel.pieces.piece import Stage, dot_ends, prove
 from tinykernel.pieces.proof import Range
 from tinykernel.pieces.record import limits
 
@@ -156,7 +156,7 @@ class Kernels(Stage):
             Range("response less threshold", *ends, -half, half - 1),
             Range("count", 0, made.high, 0, int(np.iinfo(made.dtype).max)),
         )
-        return proved(ranges, self.OWNER, "use fewer levels or smaller taps")
+        return prove(ranges, self.OWNER, "use fewer levels or smaller taps")
 
 
 @njit(nogil=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tinykernel.base.text import count
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.layers import MIXED, POINT, SINGLE, Layer
-from tinykernel.pieces.piece import Stage, proved
+from tinykernel.pieces.piece import Stage, prove
 from tinykernel.pieces.proof import INT32_LIMIT, Range
 from tinykernel.pieces.record import Matrix, limits
 
@@ -247,7 +247,7 @@ class Separable(Stage):
         for number, (low, most, high) in enumerate(self._ends(grid)):
             ranges.append(Range(f"product of layer {number}", low, most, -INT32_LIMIT, INT32_LIMIT))
             ranges.append(Range(f"map of layer {number}", 0, high, 0, 255))
-        return proved(ranges, self.OWNER, "use smaller multipliers")
+        return prove(ranges, self.OWNER, "use smaller multipliers")
 
     def work(self, grid: Grid) -> dict[str, float]:
         """Return products by the kind of layer, units, what is laid out for them, and rows.
