@@ -251,12 +251,14 @@ def test_residual_networks_add_their_branches(tmp_path, require_tool):
         refused(ConvertError, convert, file, X, task="values", match=match)
 
 
+@pytest.mark.usefixtures("page")
 def test_recurrent_networks_are_refused_with_what_to_train():
     """One line names Conv1d."""
     layers = [module("GRU"), FLATTEN, linear(drawn(3, 9))]
     refused(ConvertError, convert, sequential(*layers), X, task="classes")
 
 
+@pytest.mark.usefixtures("page")
 @pytest.mark.parametrize("beside", ["net.onnx", "net.onnx.data"])
 def test_networks_far_too_large_are_refused_unread(beside, tmp_path, require_tool):
     """One line, also where the weights lie beside."""

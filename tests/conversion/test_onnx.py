@@ -78,7 +78,7 @@ def _changed(at, *new):
         _changed(5, node("Gemm", [*"fwk"], ["y"])),
         [*CHAIN[:5], node("Gemm", [*"fwc"], ["z"]), node("ArgMax", ["z"], ["y"])],
         [*CHAIN[:5], node("Gemm", [*"fwc"], ["z"]), node("Softmax", ["z"], ["y"], axis=0)],
-        _changed(2, node("Add", ["n", "v"], ["r"])),
+        _changed(2, node("Mul", ["n", "v"], ["r"])),
         _changed(1, node("BatchNormalization", [*"xgggg"], ["n"])),
         _changed(1, node("BatchNormalization", [*"qgggg"], ["n"])),
         _changed(0, node("Conv", ["x", "q"], ["v"], name="a")),
@@ -90,6 +90,60 @@ def test_what_changes_an_answer_is_refused(nodes, tmp_path):
     """Attributes that were not read, other axes, branches, domains and modes of training."""
     file = _file(nodes, tmp_path)
     refused(TinykernelError, convert, file, X, task="classes")
+
+
+LEVELS = {"s": np.float32(0.05), "z": np.uint8(128), "l": _RNG.integers(-99, 99, (4, 3, 3, 3))}
+LEVELS["l"] = LEVELS["l"].astype(np.int8)
+LEVELS |= {"t": np.full(4, 0.01), "o": np.zeros(4, np.int8)}
+QUANTIZED = [
+    node("QuantizeLinear", ["x", "s", "z"], ["1"]),
+    node("DequantizeLinear", ["1", "s", "z"], ["2"]),
+    node("DequantizeLinear", ["l", "t", "o"], ["3"], axis=0),
+    node("Conv", ["2", "3", "b"], ["4"]),
+    node("QuantizeLinear", ["4", "s", "z"], ["5"]),
+    node("DequantizeLinear", ["5", "s", "z"], ["v"]),
+    *CHAIN[1:],
+]
+BAD = {
+    "operator": (CHAIN[:2] + [node("Mish", ["n"], ["r"])] + CHAIN[3:], {}),
+    "function of no stage": (CHAIN[:2] + [node("HardSigmoid", ["n"], ["r"])] + CHAIN[3:], {}),
+    "NaN": (CHAIN, {"k": np.full((4, 3, 3, 3), np.nan)}),
+    "infinity": (CHAIN, {"b": np.full(4, np.inf)}),
+    "variance below 0": (CHAIN, {"g": np.full(4, -1.0)}),
+    "channels": (CHAIN, {"k": np.ones((4, 2, 3, 3))}),
+    "kernel above the image": (CHAIN, {"k": np.ones((4, 3, 9, 9))}),
+    "offsets": (CHAIN, {"b": np.ones(3)}),
+    "columns": (CHAIN, {"w": np.ones((5, 2))}),
+    "no scale": ([node("QuantizeLinear", ["x", "q", "z"], ["1"]), *QUANTIZED[1:]], {}),
+    "scale of 0": (QUANTIZED, {"s": np.float32(0)}),
+    "scale of NaN": (QUANTIZED, {"s": np.float32(np.nan)}),
+    "scale of each position": (QUANTIZED, {"s": np.ones(6)}),
+    "16 bits": (QUANTIZED, {"z": np.int16(0)}),
+    "weights without a scale": (QUANTIZED, {"t": np.zeros(4)}),
+    "weights below a scale of 0": (QUANTIZED, {"t": np.full(4, -1.0)}),
+    "weights in blocks": (QUANTIZED, {"t": np.ones((4, 1, 1, 1))}),
+    "weights of nine bits": (QUANTIZED, {"o": np.full(4, 120, np.int8)}),
+    "weights far from levels": (QUANTIZED, {"t": np.full(4, 1e9)}),
+    "levels as values": ([*QUANTIZED[:3], node("Conv", ["1", "3", "b"], ["4"])], {}),
+    "levels of others": (
+        [*QUANTIZED[:5], node("DequantizeLinear", ["5", "s2", "z"], ["v"]), *CHAIN[1:]],
+        {"s2": np.float32(0.1)},
+    ),
+    "dynamic": ([node("DynamicQuantizeLinear", ["x"], ["1", "2", "3"]), *CHAIN], {}),
+    "recurrent": ([node("GRU", ["x", "k", "k"], ["v"]), *CHAIN[1:]], {}),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_a_line_and_writes_nothing(name, tmp_path):
+    """Operators, shapes, numbers and levels without sense."""
+    nodes, arrays = BAD[name]
+    file = _file(nodes, tmp_path, arrays=SMALL | LEVELS | arrays)
+    refused(TinykernelError, convert, file, X, task="classes")
+    np.savez(tmp_path / "rows.npz", X=X)
+    refusal = run("convert", file, "--data", tmp_path / "rows.npz", "-o", tmp_path / "net.tkm")
+    assert refusal.exit_code == 1
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["net.onnx", "rows.npz"]
 
 
 @pytest.mark.parametrize(

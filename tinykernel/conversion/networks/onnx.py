@@ -308,6 +308,8 @@ def _read_values(
             _add_other(reading, network, _Node(place, kind, constants, options, True), named)
         if reading.last in reading.levels:
             reading.levels.add(node.output[0])
+    if node.output[0] in reading.marks:
+        raise ConvertError(f"convert: {place} gives {node.output[0]!r}, which another node gives")
     if network.end == "Sigmoid" and not reading.is_end(node.output[0]):
         network.end_as_curve()
     if network.end:
