@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import RidgeClassifier
 from sklearn.neural_network import MLPClassifier
 
 import tinykernel
@@ -377,7 +377,7 @@ def lite_residual(schema):
     lite.go_on("RESHAPE", schema.ReshapeOptionsT(), rows[:, None], (image,), lite.levels)
     x, earlier = rows, -1
     for number in range(2):
-        kernel, bias = rng.normal(size=(8, 1, 3, 8)) / 3, rng.normal(size=8) / 4
+        kernel, bias = rng.normal(size=(32, 1, 3, x.shape[2])) / 4, rng.normal(size=32) / 4
         views = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (1, 1), (0, 0))), 3, 1)
         x = np.einsum("nxdj,ojd->nxo", views, kernel[:, 0]) + bias
         options = schema.Conv2DOptionsT()
@@ -391,10 +391,10 @@ def lite_residual(schema):
             earlier, values = lite.last, x
     x = x + values
     lite.go_on("ADD", schema.AddOptionsT(), x[:, None], (earlier,))
-    axes = lite.tensor((2,), "INT32", data=np.array([1, 2], np.int32))
-    x = x.mean(axis=1)
-    lite.go_on("MEAN", schema.ReducerOptionsT(), x, (axes,))
-    last = LogisticRegression(C=100, max_iter=2000).fit(x, Y)
+    shape = lite.tensor((2,), "INT32", data=np.array([1, 256], np.int32))
+    x = x.reshape(-1, 256)
+    lite.go_on("RESHAPE", schema.ReshapeOptionsT(), x, (shape,), lite.levels)
+    last = RidgeClassifier(10).fit(x, Y)
     made = x @ last.coef_.T + last.intercept_
     options = schema.FullyConnectedOptionsT()
     lite.sums("FULLY_CONNECTED", options, last.coef_, last.intercept_, made)
@@ -442,7 +442,8 @@ def test_files_of_tensorflow_lite_are_converted(network, floats, tmp_path):
     assert np.mean(expected == Y) > 0.85
     assert abs(np.mean(found == Y) - np.mean(expected == Y)) <= 0.005
     assert np.mean(found != expected) <= 0.02
-    assert max(change.largest for change in changes_by_layer(file, model, rows[:100])) <= 2
+    # A level before the tanh is 2.3 behind it.
+    assert max(change.largest for change in changes_by_layer(file, model, rows[:100])) <= 3
     assert tinykernel.verify(model, rows[:9]).differences == 0
     data = file.read_bytes()
     for damaged in (data[: len(data) // 2], b"\0\0\0\0TFL3" + bytes(99), data[:4] + data[8:]):
