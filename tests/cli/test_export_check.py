@@ -39,6 +39,9 @@ def test_manifest_says_where_an_export_comes_from(work, project):
     assert set(training["accuracy"]) == {"train_accuracy", "test_accuracy"}
     assert training["split"]
     assert "sizes" not in training  # estimates of the training; `report` links and measures
+    # What the caller provides is exact; the stack is that of a compiler.
+    sizes = json_of("report", work / "gesture.tkm", "--target", "cortex-m4", "--compiler", "none")
+    assert manifest["memory"]["scratch"] == sizes["parts"]["ram"]["scratch"]
 
 
 def test_two_trainings_looked_alike_to_a_package_manager(work, project, tmp_path):

@@ -1,5 +1,6 @@
 """The memory report: sums that add up, budgets that bite, estimates near the linked truth."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -8,10 +9,12 @@ import pytest
 
 from tests.firmware.local_models import with_events
 from tests.random_fronts import local_model, offset_model, random_signal_stage
-from tests.random_models import changed, one_class, random_model
+from tests.random_models import changed, one_class, random_model, tree_model
 from tests.refusals import refused
 from tinykernel.base.errors import OptionError, TargetError, ToolError
+from tinykernel.base.files import MANIFEST
 from tinykernel.compile.plan import pack
+from tinykernel.compile.projects import exported_files
 from tinykernel.compile.sources import render_sources
 from tinykernel.face.commands.report import print_report
 from tinykernel.model.integer import IntegerModel
@@ -106,6 +109,25 @@ def test_answers_are_estimated_as_they_are_linked(kind, target, require_tool) ->
     assert estimate.scratch == linked.scratch
     assert estimate.static == pytest.approx(linked.static, abs=4)  # tables are aligned
     assert linked.stack <= estimate.stack
+
+
+@pytest.mark.parametrize("kind", ["table", "trees", "signal"])
+def test_manifest_report_and_program_agree_on_memory(kind, require_tool) -> None:
+    """Buffers of the manifest are those of the linked program, and of the estimate."""
+    require_tool("arm-none-eabi-gcc")
+    model = {"table": random_model, "trees": tree_model}.get(kind, _signal)(3)
+    stated = json.loads(exported_files(model, "cortex-m4")[MANIFEST])["memory"]
+    linked, estimate = report(model, "cortex-m4"), report(model, "cortex-m4", compiler="none")
+    assert stated["scratch"] == linked.scratch == estimate.scratch
+    assert linked.ram == linked.static + stated["scratch"] + linked.stack <= estimate.ram
+    if kind == "signal":
+        own = {"state": stated["state"], "scratch": stated["stream_scratch"]}
+        assert linked.stream == {**own, "ram": sum(own.values()) + linked.static + linked.stack}
+
+
+def _signal(seed: int) -> IntegerModel:
+    """Draw a model of a signal in a stream."""
+    return local_model(random_signal_stage(seed), seed)
 
 
 def test_chip_that_is_too_small() -> None:

@@ -43,6 +43,13 @@ class PackedModel:
     window_words: int  # those of them that a whole window needs, too.
     stream_words: int  # scratch of the functions that decide from the state of a stream.
 
+    def buffers(self) -> dict[str, int]:
+        """Return the bytes that the caller provides; state and scratch of streams are beside."""
+        words = {"scratch": self.scratch_words}
+        if self.state_words:
+            words |= {"state": self.state_words, "stream_scratch": self.stream_words}
+        return {name: 4 * n for name, n in words.items()}
+
     def table_bytes(self) -> dict[str, int]:
         """Return the flash of the tables by part."""
         sizes = dict.fromkeys(("weights", "kernels", "windows", "transform", "scaler"), 0)

@@ -32,7 +32,7 @@ from tinykernel.base.files import (
 )
 from tinykernel.base.frames import in_numbers
 from tinykernel.compile.enums import consists_of, constants_of, made_of, takes_of
-from tinykernel.compile.plan import FORMAT
+from tinykernel.compile.plan import FORMAT, pack
 from tinykernel.compile.sources import (
     as_script,
     generated_inputs,
@@ -309,6 +309,7 @@ def exported_files(
         options={key: options[key] for key in OPTIONS if options[key] is not None},
         name=name,
         contract=FORMAT,
+        memory=pack(integer_model).buffers(),
         training=_training(about),
         **({"renamed": renamed} if renamed else {}),
     )

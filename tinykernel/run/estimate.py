@@ -237,7 +237,7 @@ def estimate_footprint(model: IntegerModel, target: str | Target) -> Footprint:
     return Footprint(
         parts={part: parts[part] for part in flash_parts(model)},
         static=sum(tables.values()) if row.tables_in_ram else 0,
-        scratch=4 * packed.scratch_words,
+        scratch=packed.buffers()["scratch"],
         stack=measured["stack"],
         chain=(),
         compiler="",

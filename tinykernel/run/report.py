@@ -198,10 +198,10 @@ def report(
     instructions = estimate.estimate_instructions(integer_model, row) if asked else None
     stream = None
     if integer_model.hop:  # as the generated header states it
-        packed = pack(integer_model)
-        state, scratch = 4 * packed.state_words, 4 * packed.stream_words
-        ram = footprint.static + state + scratch + footprint.stack
-        stream = {"state": state, "scratch": scratch, "ram": ram}
+        buffers = pack(integer_model).buffers()
+        scratch = buffers.get("stream_scratch", buffers["scratch"])
+        stream = {"state": buffers.get("state", 0), "scratch": scratch}
+        stream["ram"] = footprint.static + sum(stream.values()) + footprint.stack
     same = ("flash", "static", "scratch", "stack", "compiler", "chain", "notes")
     return Report(
         target=row.name,

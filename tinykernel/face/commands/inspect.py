@@ -313,17 +313,14 @@ def _show_fits(path: Path, cores: set[str], *, as_json: bool) -> None:
 
 def _fits(model: IntegerModel, cores: set[str]) -> list[dict[str, Any]]:
     """Compare the memory of a model with that of each board, the smallest first."""
-    from tinykernel.compile.plan import pack
-    from tinykernel.run.estimate import estimate_footprint
+    from tinykernel.run.report import report
 
     needs: dict[str, tuple[int, int] | str] = {}
     for core in cores:
         try:
-            sizes = estimate_footprint(model, core)
-            packed = pack(model)
-            stream = 4 * (packed.state_words + packed.stream_words)
-            scratch = min(sizes.scratch, stream) if model.hop else sizes.scratch
-            needs[core] = sizes.flash, sizes.static + scratch + sizes.stack
+            sizes = report(model, core, compiler="none")
+            ram = min(sizes.ram, (sizes.stream or {}).get("ram", sizes.ram))
+            needs[core] = sizes.flash, ram
         except TinykernelError as error:
             needs[core] = str(error)
     rows: list[dict[str, Any]] = []
