@@ -92,7 +92,8 @@ def run(tree: Path, *words: str) -> str:
 def main() -> None:
     """Print hits, false alarms and the seconds of a processor."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path, default=os.environ.get("TINYKERNEL_DATA", "."))
+    parser.add_argument("--window", default="1s")
     parser.add_argument("--tree", type=Path, default=Path(__file__).resolve().parent.parent)
     parser.add_argument("--option", action="append", default=[])
     parser.add_argument("--rate", default="20")
@@ -102,7 +103,7 @@ def main() -> None:
         folder = Path(name)
         write_folders(asked.data, folder)
         model, found = str(folder / "m.tkm"), str(folder / "e.tkm")
-        cut = ("--window", "1s", "--hop", "100ms", "--label", "label", "--test", "0")
+        cut = ("--window", asked.window, "--hop", "100ms", "--label", "label", "--test", "0")
         size = ("--effort", "quick", "--budget", "8KB", "--quiet")
         run(asked.tree, "train", str(folder / "train"), *cut, *size, *options, "-o", model)
         chosen = ("--false-alarms", f"{asked.rate}/h", "--json", "-o", found)
@@ -110,7 +111,16 @@ def main() -> None:
     seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     names = ("events", "hits", "confused", "false_alarms", "hours", "promised_an_hour")
     told = {name: facts.get(name, facts.get("promise", {}).get(name)) for name in names}
-    print(json.dumps({"option": asked.option, **told, "processor_seconds": round(seconds)}))
+    print(
+        json.dumps(
+            {
+                "window": asked.window,
+                "option": asked.option,
+                **told,
+                "processor_seconds": round(seconds),
+            }
+        )
+    )
 
 
 if __name__ == "__main__":
