@@ -62,7 +62,7 @@ def write_take(source: Path, file: Path, rng: np.random.Generator) -> None:
         f"{t:.0f},{x:.0f},{y:.0f},{z:.0f},{label}\n"
         for (t, x, y, z), label in zip(np.column_stack([rows[:, 0], X]), labels, strict=True)
     ]
-    file.write_text("time_ms,ax,ay,az,label\n" + "".join(lines))
+    file.write_text("time_ms,ax,ay,az,label\n" + "".join(lines), encoding="utf-8")
 
 
 def write_folders(data: Path, folder: Path) -> None:

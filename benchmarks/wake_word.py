@@ -186,7 +186,7 @@ def folds_of(sounds: dict[str, Sounds], by_person: bool) -> dict[str, np.ndarray
 def run(given: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the entries of the journal, after some more runs."""
     journal = Path(given.journal)
-    lines = journal.read_text().splitlines() if journal.is_file() else []
+    lines = journal.read_text(encoding="utf-8").splitlines() if journal.is_file() else []
     entries = [json.loads(line) for line in lines]
     done = {(each["who"], each["run"]) for each in entries}
     wanted = [(who, at) for at in range(given.runs // len(WHO)) for who in WHO]
@@ -201,7 +201,7 @@ def run(given: argparse.Namespace) -> list[dict[str, Any]]:
         entry |= {"flash": 0 if result.memory is None else result.memory.flash}
         entry |= {"apart": apart(result.model, sounds, held_out)}
         entries.append(entry | judged(result.model, sounds, held_out, others))
-        journal.open("a").write(json.dumps(entries[-1]) + "\n")
+        journal.open("a", encoding="utf-8").write(json.dumps(entries[-1]) + "\n")
     return entries
 
 
