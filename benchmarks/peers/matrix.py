@@ -210,7 +210,7 @@ def hummingbird(model: Any, rows: Any) -> Any:
 
 def _library(code: str, suffix: str, compiler: str) -> Any:
     """Compile a source and load it."""
-    Path(f"code{suffix}").write_text(code)
+    Path(f"code{suffix}").write_text(code, encoding="utf-8")
     command = [compiler, "-shared", "-fPIC", "-O1", "-w", "-o", "code.so", f"code{suffix}", "-lm"]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     return ctypes.CDLL(str(Path("code.so").resolve()))
@@ -292,7 +292,10 @@ def main(peer: str, first: int) -> None:
         model, rows = trained(title)
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             try:
-                with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+                with (
+                    open(os.devnull, "w", encoding="utf-8") as nowhere,
+                    contextlib.redirect_stdout(nowhere),
+                ):
                     answers = PEERS[peer](model, rows)
             except subprocess.CalledProcessError as error:
                 lines = error.stderr.decode(errors="replace").splitlines()
