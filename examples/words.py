@@ -1,7 +1,9 @@
 """From words of synthetic voices to firmware that hears one of them in a stream of samples.
 
-A toy: espeak-ng (Debian: ``apt-get install espeak-ng``) says a word always alike, so that the
-figures say nothing of people. With recordings of your own the commands are the same.
+A toy: the voices are those of espeak-ng (Debian: ``apt-get install espeak-ng``), so that the
+figures say nothing of people. With 60 clips among words that sound alike, it hears none of the 30
+of other voices, with or without false peaks in its training. With recordings of your own the
+commands are the same.
 
 Run it with ``python examples/words.py [FOLDER]``. It writes to FOLDER (default: ``words-firmware``)
 
