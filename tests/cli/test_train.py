@@ -23,7 +23,7 @@ def test_train_prints_accuracy_with_its_split(work, tmp_path):
     file, data = tmp_path / "m.pkl", tools.arrays(work / "data.npz")
     train = ("train", work / "data.npz", "-o", file, *QUICK)
     result = succeeded(*train[:-1])
-    for text in ("120 training rows, 30 test rows", "m.pkl", "64"):
+    for text in ("120 training rows, 30 test rows", "m.pkl", " components of 5 inputs"):
         assert text in result.stdout
     assert re.search(r"\ntraining  \d+\.\d\d %\ntest      \d+\.\d\d %\n", result.stdout)
     found, model = json_of(*train), load(file)
@@ -83,7 +83,7 @@ def test_options_reach_the_estimator(data, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("function", "results"),
-    [("judged", KeyboardInterrupt), ("about_evaluation", [{}, KeyboardInterrupt])],
+    [("judge_test_rows", KeyboardInterrupt), ("about_evaluation", [{}, KeyboardInterrupt])],
 )
 def test_the_model_is_saved_before_it_is_judged(data, tmp_path, monkeypatch, function, results):
     """Whatever fails after the training, the model is in its file, and the user is told."""
