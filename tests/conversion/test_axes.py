@@ -72,7 +72,7 @@ def test_rows_with_channels_first_are_turned(network):
     np.savez(folder / "wrong.npz", X=X[:, :, 1:], y=expected)
     refusal = run("evaluate", folder / "net.tkm", folder / "wrong.npz")
     assert refusal.exit_code == 1
-    assert "inputs" in refusal.output
+    assert "inputs" in refusal.stderr
 
 
 def test_axes_of_one_length_are_refused():

@@ -196,7 +196,7 @@ def test_the_command_turns_rows_with_channels_last(tmp_path):
     assert (tmp_path / "first.tkm").read_bytes() == (tmp_path / "last.tkm").read_bytes()
     refusal = run(*line, tmp_path / "flat.npz", "-o", tmp_path / "flat.tkm")
     assert refusal.exit_code == 1
-    assert "X is flat" in refusal.output
+    assert "X is flat" in refusal.stderr
 
 
 def test_values_that_the_reference_does_not_compute_are_refused(tmp_path, monkeypatch):
