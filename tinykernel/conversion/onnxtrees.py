@@ -93,7 +93,7 @@ def _of_version_3(onnx: Any, of: dict[str, Any]) -> dict[str, Any]:
     missing = of.get("nodes_missing_value_tracks_true") or [0] * len(modes)
     names = [f"nodes_{name}" for name in (*_OF_NODES, "missing_value_tracks_true")]
     names += [f"target_{name}" for name in _OF_LEAVES]
-    made: dict[str, list[Any]] = {name: [] for name in names}
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     nodes, leaves = set[int](), names[-len(_OF_LEAVES) :]
     for tree, root in enumerate(of["tree_roots"]):
         below, n = [(root, 0, 0)], 1  # index, whether it is of a leaf, number in the tree
@@ -105,7 +105,7 @@ def _of_version_3(onnx: Any, of: dict[str, Any]) -> dict[str, Any]:
             if is_leaf:
                 leaf = tree, number, of["leaf_targetids"][at], weights[at]
                 for name, value in zip(leaves, leaf, strict=True):
-                    made[name].append(value)
+                    columns[name].append(value)
             else:
                 nodes.add(at)
                 row = tree, number, of["nodes_featureids"][at], modes[at]
@@ -115,8 +115,8 @@ def _of_version_3(onnx: Any, of: dict[str, Any]) -> dict[str, Any]:
                     below.append((ids[at], ends[at], n))
                     n += 1
             for name, value in zip(names, row, strict=False):
-                made[name].append(value)
-    return made | {
+                columns[name].append(value)
+    return columns | {
         "n_targets": of.get("n_targets", 1),
         "aggregate_function": _AGGREGATES[of.get("aggregate_function", 1)],
         "post_transform": _AFTER[of.get("post_transform", 0)],

@@ -237,9 +237,9 @@ def as_classes(part: FilePart, y: NDArray[Any], classes: Sequence[object]) -> ND
     if text and y.dtype.kind != "U":
         return y.astype(np.str_)
     if not text and y.dtype.kind == "U":
-        known = join(classes, show=shown)
+        names = join(classes, show=shown)
         raise DataError(
             f"{part.file}: the labels are text (the first is {shown(y[0])!r}), but the classes of "
-            f"the model are numbers ({known}); give labels as numbers"
+            f"the model are numbers ({names}); give labels as numbers"
         )
     return y

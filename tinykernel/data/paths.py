@@ -62,8 +62,8 @@ def _scratch() -> Path:
 
 def unpacked(archive: Path) -> Path:
     """Return a folder with the files of an archive, below a path as that of the archive."""
-    held = archive.stat()
-    return _unpack(archive.absolute(), held.st_mtime_ns, held.st_size)
+    status = archive.stat()
+    return _unpack(archive.absolute(), status.st_mtime_ns, status.st_size)
 
 
 @lru_cache

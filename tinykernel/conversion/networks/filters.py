@@ -223,9 +223,9 @@ def _measured(step: Step, values: list[NDArray[np.float64]]) -> Step:
         step = replace(step, of_curve=Quantum.between(float(x.min()), float(x.max())))
     if step.averages and step.of_means is None and step.given is not None:
         x = step.pooled(step.bent(sums))
-        made, size = Quantum.between(float(x.min()), float(x.max())), step.pool[0] * step.pool[1]
+        quantum, size = Quantum.between(float(x.min()), float(x.max())), step.pool[0] * step.pool[1]
         finest = 1.01 * step.given.scale / size
-        step = replace(step, of_means=made if made.scale > finest else step.given)
+        step = replace(step, of_means=quantum if quantum.scale > finest else step.given)
     return step
 
 

@@ -420,11 +420,11 @@ def _read_levels(
         network.quantize(place, *_levels(reading, inputs[1:], place))
     else:
         network.check_levels(place, *_levels(reading, inputs[1:3], place))
-    made = inputs[3:5]
+    levels = inputs[3:5]
     if kind:
         options = {name: value for name, value in options.items() if (name, value) != _LAST}
         _check_options(kind, options, place)
-        made = {"Gemm": inputs[7:9]}.get(kind, inputs[at + 3 : at + 5])
+        levels = {"Gemm": inputs[7:9]}.get(kind, inputs[at + 3 : at + 5])
     if kind == "Add" and inputs[3] in reading.marks:
         _check_levels_of(reading, network, inputs, place)
         network.add_values(place, reading.marks[inputs[3]])
@@ -443,9 +443,9 @@ def _read_levels(
         _add_map(network, _Node(place, kind, [], options, True))
     elif kind:
         _add_other(reading, network, _Node(place, kind, [], options, True), {})
-    if kind and any(made) and not (network.end and reading.is_end(node.output[0])):
-        network.quantize(place, *_levels(reading, made, place))
-    if op == "QuantizeLinear" or (kind and any(made)):
+    if kind and any(levels) and not (network.end and reading.is_end(node.output[0])):
+        network.quantize(place, *_levels(reading, levels, place))
+    if op == "QuantizeLinear" or (kind and any(levels)):
         reading.levels.add(node.output[0])
 
 

@@ -77,10 +77,10 @@ class _Graph:
     def check_shape(self, network: FloatNetwork, tensor: int, place: str) -> None:
         """Refuse values that lie otherwise than those of the network so far."""
         shape = self.shape(tensor)
-        known = {network.now, (network.n_values,)}
+        shapes = {network.now, (network.n_values,)}
         if network.now[0] == 1:  # a signal
-            known.add(network.now[1:])
-        if shape not in known:
+            shapes.add(network.now[1:])
+        if shape not in shapes:
             sizes = " x ".join(map(str, shape))
             raise ConvertError(
                 f"convert: {place} gives {sizes} values in an order that is not known; keep rows, "
