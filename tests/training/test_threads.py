@@ -3,9 +3,11 @@
 import threading
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from tinykernel.base.progress import observing
 from tinykernel.learn.choice import side_by_side
+from tinykernel.learn.loop import one_blas_thread
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -35,3 +37,20 @@ def test_a_failure_ends_the_others():
         side_by_side([fails, runs, lambda: late.append(1)] * 9, 2, cancelled)
     assert cancelled.is_set()
     assert len(late) < 9
+
+
+def test_blas_has_its_threads_again_after_trainings_that_overlap() -> None:
+    """The first to end leaves the limit to the other; the last one lifts it."""
+
+    def threads() -> list[int]:
+        return [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
+
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        one_blas_thread.__enter__()
+        one_blas_thread.__enter__()
+        one_blas_thread.__exit__()
+        assert set(threads()) == {1}
+        one_blas_thread.__exit__()
+        assert threads() == before
+    assert set(before) == {2}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ContextDecorator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
 from tinykernel.base import progress
 from tinykernel.base.checks import DEFAULT_LAYOUT, check_count, is_layout, thread_count
@@ -33,6 +36,31 @@ if TYPE_CHECKING:
 SLOTS = 4
 # Epochs that tell how long the next ones take.
 _RECENT = 3
+
+
+class _OneBlasThread(ContextDecorator):
+    """Keeps BLAS to one thread, as ours multiply matrices: its own wait for each other busily.
+
+    Trainings in several threads share the limit of the process; the last to end lifts it.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limits = threadpool_limits(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limits.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()
 
 
 #: Epochs in all, after so many of so many planned: fewer, where the time is short.
@@ -115,6 +143,7 @@ class Learned(ABC):
         self._sums[: self._n_slots] = 0
         self.totals[:] = 0
 
+    @one_blas_thread
     def epoch(self, number: int) -> float:
         """Train on all rows once; return the mean loss."""
         recipe, n_rows, total, n_batches = self.recipe, len(self.targets), 0.0, 0

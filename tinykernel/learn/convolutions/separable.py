@@ -17,12 +17,12 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from tinykernel.learn.augment import Augmentation
 from tinykernel.learn.convolutions import separable_passes as passes
 from tinykernel.learn.convolutions.chains import ImageLearner
 from tinykernel.learn.linear.training import LEVEL_STEPS, LinearRecipe, TrainingRows
+from tinykernel.learn.loop import one_blas_thread
 from tinykernel.learn.signals.pool import count_scaler
 from tinykernel.pieces.layers import MIXED, POINT, SINGLE, size_after
 from tinykernel.pieces.levels.spec import Levels
@@ -39,9 +39,6 @@ _EXACT = 1 << 24
 _LARGEST_BIAS, _LARGEST_MULTIPLIER, _LARGEST_SHIFT = (1 << 19) - 1, 127, 24
 _MEASURED_ROWS, _ROWS_AT_ONCE = 1024, 128
 _NUMBERS_AT_ONCE = 1 << 15  # that stay in the cache while they are multiplied.
-
-# Our threads multiply matrices. Those of OpenBLAS would wait for each other busily.
-_one_blas_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 
 _Floats = NDArray[np.float32]
 _Integers = NDArray[np.int64]
@@ -216,7 +213,7 @@ class SeparableLearner(ImageLearner):
             out = np.floor(whole * np.float32(0.25))
         return out
 
-    @_one_blas_thread
+    @one_blas_thread
     def features(
         self, rows: NDArray[Any], seen: Callable[[_Floats], _Floats] | None = None
     ) -> NDArray[np.uint8]:
@@ -230,11 +227,6 @@ class SeparableLearner(ImageLearner):
                 maps = self._clip(self._sum(layer, weights, maps)[1], numbers)
             parts.append(seen(maps).astype(np.uint8))
         return np.concatenate(parts)
-
-    @_one_blas_thread
-    def epoch(self, number: int) -> float:
-        """Go through all rows once; returns the mean loss."""
-        return super().epoch(number)
 
     def accumulate(self, rows: NDArray[np.int64]) -> None:
         """Compute the gradients of some images."""

@@ -22,7 +22,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from tinykernel.base.checks import MOST_UNITS
 from tinykernel.kinds.kind import Kind, Problem, Rounds, Spec, best_trial, candidate_of
@@ -30,7 +29,7 @@ from tinykernel.kinds.pace import Pace
 from tinykernel.learn.choice import Candidate, Fold
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear import training
-from tinykernel.learn.loop import TrainingResult, run_epochs
+from tinykernel.learn.loop import TrainingResult, one_blas_thread, run_epochs
 from tinykernel.learn.perceptron.options import PERCEPTRON
 from tinykernel.learn.signals.pool import count_scaler
 from tinykernel.model.integer import IntegerModel
@@ -48,8 +47,6 @@ _MEASURED_ROWS = 8192
 # Of an input about its mean, beyond which levels saturate.
 _DEVIATIONS = 3.0
 _FINE_STEP = 4 / 127  # of weights of 8 bits
-
-_one_blas_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 
 _Floats = NDArray[np.float32]
 _Doubles = NDArray[np.float64]
@@ -132,7 +129,7 @@ class PerceptronLearner(training.LinearLearner):
         levels = np.rint(self._of(layer) / np.float32(_step_of(layer.bits)))
         return np.asarray(np.clip(levels, -most, most), dtype=np.float64)
 
-    @_one_blas_thread
+    @one_blas_thread
     def _fold(self) -> list[tuple[_Doubles, _Doubles]]:
         """Fold the means of some training rows into biases; returns weights and biases of layers.
 
@@ -161,7 +158,7 @@ class PerceptronLearner(training.LinearLearner):
         """Return levels less their whole mean."""
         return np.asarray(levels - self._centre)
 
-    @_one_blas_thread
+    @one_blas_thread
     def features(self, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Compute the last units, what the linear part sees plus 128; shape (n, units)."""
         folded, parts = self._fold(), []
@@ -171,11 +168,6 @@ class PerceptronLearner(training.LinearLearner):
                 values = self._clip(values @ levels, number)
             parts.append(values.astype(np.uint8))
         return np.concatenate(parts)
-
-    @_one_blas_thread
-    def epoch(self, number: int) -> float:
-        """Go through all rows once; return the mean loss."""
-        return super().epoch(number)
 
     def accumulate(self, rows: NDArray[np.int64]) -> None:
         """Compute the gradients of some rows."""
