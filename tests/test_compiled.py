@@ -7,17 +7,24 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from numba.core import config
 from numba.core.caching import _CacheLocator
 from numba.core.errors import TypingError
+from sklearn.datasets import load_iris
 
 from tests.conftest import ROOT
+from tinykernel import Classifier
 from tinykernel.base import compiled
 from tinykernel.base.compiled import njit, part
+from tinykernel.kinds import rehearsal
+from tinykernel.kinds.rehearsal import compiling_beside
+from tinykernel.kinds.selection import kinds_for
 
 
 def triple() -> Any:
@@ -50,6 +57,31 @@ def test_functions_are_compiled_once(cache) -> None:
     assert again(0.5) == 1.5
     assert len(entries(cache)) == 2
     assert entry.suffix == ".tkc"
+
+
+@pytest.mark.sharp
+def test_a_second_process_rehearses_once_something_must_be_compiled(cache, monkeypatch) -> None:
+    """It compiles what a training needs, ends with it, and does nothing where all is compiled."""
+    X, y = load_iris(return_X_y=True)
+    problem, _ = Classifier(model="linear", n_jobs=2).problem(X, y)
+    processes = []
+
+    def begin(*arguments, **options):
+        processes.append(subprocess.Popen(*arguments, **options))
+        return processes[-1]
+
+    monkeypatch.setattr(rehearsal, "subprocess", SimpleNamespace(Popen=begin, DEVNULL=-3))
+    with compiling_beside(problem, kinds_for(problem.options)):
+        triple()(2)
+        assert processes[0].wait() == 0
+    with compiling_beside(problem, kinds_for(problem.options)):
+        triple()(2)
+    with compiling_beside(problem.alone(), kinds_for(problem.options)):
+        triple()(0.5)
+    assert len(processes) == 1
+    with compiling_beside(problem, kinds_for(problem.options)):
+        triple()(np.float32(1))
+    assert processes[1].returncode is not None
 
 
 def test_the_collector_rests_while_functions_are_compiled(cache, monkeypatch) -> None:

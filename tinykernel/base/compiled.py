@@ -73,6 +73,21 @@ def seconds_compiling() -> float:
     return _CLOCK.seconds
 
 
+# What is called before the next function is compiled.
+_CALLS: list[Callable[[], None]] = []
+
+
+@contextlib.contextmanager
+def calling_once_compiling(function: Callable[[], None]) -> Iterator[None]:
+    """Call a function before the first one is compiled that no cache has, if any is."""
+    _CALLS.append(function)
+    try:
+        yield
+    finally:
+        if function in _CALLS:
+            _CALLS.remove(function)
+
+
 class _CollectorRest:
     """Keeps the garbage collector off while functions are compiled, in any thread.
 
@@ -255,6 +270,8 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
             _CLOCK.start()
             report_anywhere(STAGE, 0)
             if self._enabled:
+                while _CALLS:
+                    _CALLS.pop()()
                 file = self._file(signature, target_context.codegen())
                 self._wait_for_others(file)
                 compiled = self._load(signature, target_context)

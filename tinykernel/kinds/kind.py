@@ -146,6 +146,14 @@ class Problem:
         options = replace(self.options, validation_fraction=None)
         return replace(self, data=few, options=options, clips=None, memory={})
 
+    def few_of_each(self, n: int, n_more: int) -> Problem:
+        """Return the problem of up to so many rows of every class, and of so many rows more."""
+        data = self.data
+        order = np.random.default_rng(0).permutation(len(data.X))
+        of_class = (order[data.codes[order] == code][:n] for code in np.unique(data.codes))
+        rows = np.unique(np.concatenate([*of_class, order[-n_more:]]))
+        return replace(self, data=data.of(rows), clips=None, memory={})
+
     def report(self, model: IntegerModel) -> Report:
         """Return the sizes of a model on the target, by which trainings decide."""
         return decisive_report(model, self.target)

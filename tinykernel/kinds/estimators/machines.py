@@ -15,6 +15,7 @@ from tinykernel.base.frames import check_equal_shapes, coded_rows, in_numbers, p
 from tinykernel.base.options import option
 from tinykernel.compile.targets import find_target
 from tinykernel.kinds.kind import Problem, check_rows
+from tinykernel.kinds.rehearsal import compiling_beside
 from tinykernel.kinds.selection import Selected, deliver, estimate_usage, kinds_for, select
 from tinykernel.learn.loop import Recipe, TrainingResult
 from tinykernel.learn.options import Parameters, TrainerOptions
@@ -222,8 +223,10 @@ class KernelEstimator(MachineEstimator):
         rows, before = (X, y, sample_weight), dict(self.__dict__)
         try:
             problem, attributes = self.problem(*rows, groups=groups, validation=validation)
-            selection = select(problem, kinds_for(problem.options))
-            result, _ = deliver(selection, problem, estimate_usage(problem))
+            kinds = kinds_for(problem.options)
+            with compiling_beside(problem, kinds):
+                selection = select(problem, kinds)
+                result, _ = deliver(selection, problem, estimate_usage(problem))
         except BaseException:  # Ctrl-C, too: columns of these rows beside the model of others
             self.__dict__ = before
             raise

@@ -20,6 +20,7 @@ from tinykernel.kinds.estimators.supervised import Classifier, Regressor
 from tinykernel.kinds.kind import Problem
 from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.planning import Usage, usage, usual_pace
+from tinykernel.kinds.rehearsal import compiling_beside
 from tinykernel.kinds.selection import deliver, estimate_usage, kinds_for, select
 from tinykernel.kinds.train.teaching import soft_labels, train_drawn
 from tinykernel.learn.convolutions.options import SEPARABLE
@@ -309,10 +310,12 @@ def _learn(
     pace = usual_pace(problem) if max_time is None else Pace(problem.effort)
     if max_time not in (None, inf):
         pace.limit(max(check_positive("max_time, in seconds,", max_time) - passed, 0.0))
-    selection = select(problem, kinds_for(problem.options), pace)
+    kinds = kinds_for(problem.options)
     linking.limits = problem.limits
-    begun = time.perf_counter()
-    result, trainings = deliver(selection, problem, estimate_usage(problem), linking.measure)
+    with compiling_beside(problem, kinds):
+        selection = select(problem, kinds, pace)
+        begun = time.perf_counter()
+        result, trainings = deliver(selection, problem, estimate_usage(problem), linking.measure)
     took = time.perf_counter() - begun
     estimator.take(result, selection, problem, attributes)
     # Nothing makes again what Ctrl-C has ended.
