@@ -143,7 +143,6 @@ class Learned(ABC):
         self._sums[: self._n_slots] = 0
         self.totals[:] = 0
 
-    @one_blas_thread
     def epoch(self, number: int) -> float:
         """Train on all rows once; return the mean loss."""
         recipe, n_rows, total, n_batches = self.recipe, len(self.targets), 0.0, 0
@@ -174,6 +173,7 @@ class Learned(ABC):
         adam(self._values, parts, *self._moments, self._ends, rates, *corrections, factor)
 
 
+@one_blas_thread
 def run_epochs(
     learner: Learned,
     n_epochs: int,
