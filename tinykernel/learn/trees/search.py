@@ -57,7 +57,7 @@ _CHANGES: _Changes = (
 )
 _QUICK_CHANGES: _Changes = ({"leaves": 8}, {"l2": 4.0}, {"together": False}, {"l2": 16.0})
 # Ratio of losses on the first fold at which options are not tried on the others.
-_HOPELESS = 1.05
+_HOPELESS = 1.02
 #: Then those for trees beside a linear part.
 _CHANGES_OF_BOTH: _Changes = ({"l2": 4.0}, {"leaves": 8}, {"leaves": 16}, {"rate": 0.1})
 #: Start and changes for many rows.
@@ -165,27 +165,26 @@ def try_options(
 ) -> TreeTrial:
     """Grow forests inside each fold and judge them outside; `line` returns the linear part of one.
 
-    Options far above `limit` outside the first fold have an infinite loss, and no second fold.
+    Options above `limit` outside the first fold have an infinite loss, and no second fold.
     """
-    hopeless = threading.Event()
+    cancelled = threading.Event()
 
     def path_of(number: int) -> tuple[list[tuple[int, float, float]], int]:
-        if hopeless.is_set():
-            return [], 0
         fold, beside = folds[number], line(number) if options.lines and line else None
         forest = data.plant(options, fold.inside, beside)[1]
         watch = data.watch(options, fold.outside, beside)
-        watch.cancelled = hopeless
+        watch.cancelled = cancelled
         grow_forest(forest, data.room, _MOST_TREES, watch)
-        if not number and len(folds) > 1 and _least(watch.losses) > _HOPELESS * limit:
-            hopeless.set()
         return watch.losses, max((tree.n_leaves for _, tree in forest.trees), default=0)
 
-    tasks = [partial(path_of, number) for number in range(len(folds))]
-    paths, sizes = zip(*side_by_side(tasks, data.n_threads, hopeless), strict=True)
-    first = _least(paths[0])
-    if hopeless.is_set():
-        return TreeTrial(options, 0, largest=sizes[0], first=first)
+    # The first alone: of three folds on two threads, none has to wait for it.
+    path, size = path_of(0)
+    first = _least(path)
+    if len(folds) > 1 and first > _HOPELESS * limit:
+        return TreeTrial(options, 0, largest=size, first=first)
+    others = [partial(path_of, number) for number in range(1, len(folds))]
+    results = [(path, size), *side_by_side(others, data.n_threads, cancelled)]
+    paths, sizes = zip(*results, strict=True)
     steps = sorted({n for path in paths for n, _, _ in path})
     if not steps:
         return TreeTrial(options, 0)
