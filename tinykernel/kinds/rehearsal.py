@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from tinykernel.base.compiled import calling_once_compiling
@@ -35,12 +36,15 @@ _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from {0} import _main; _main
 def compiling_beside(problem: Problem, kinds: Sequence[AnyKind]) -> Iterator[None]:
     """Rehearse from the first function on that must be compiled, until the context ends.
 
-    Nothing is done with one thread, as the second process would take the time of the first.
+    Nothing is done with one thread, as the second process would take the time of the first, nor
+    inside a program that is no Python itself.
     """
     processes: list[subprocess.Popen[bytes]] = []
 
     def begin() -> None:
-        with suppress(OSError), tempfile.TemporaryFile() as script:
+        # Labels may be objects that cannot be pickled.
+        not_pickled = pickle.PicklingError, AttributeError, TypeError
+        with suppress(OSError, *not_pickled), tempfile.TemporaryFile() as script:
             few = problem.few_of_each(_ROWS_OF_A_CLASS, _ROWS)
             fields = few.data, few.options, few.shape, few.limits, few.target
             pickle.dump((fields, [kind.name for kind in kinds]), script)
@@ -49,7 +53,7 @@ def compiling_beside(problem: Problem, kinds: Sequence[AnyKind]) -> Iterator[Non
             quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             processes.append(subprocess.Popen(command, stdin=script, **quiet))
 
-    if problem.n_threads < 2 or not sys.executable:
+    if problem.n_threads < 2 or not Path(sys.executable or "").name.startswith("python"):
         yield
         return
     with calling_once_compiling(begin):
