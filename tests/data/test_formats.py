@@ -61,6 +61,18 @@ def test_rhythms_of_physionet(tmp_path, require_tool):
     assert "100.dat is missing" in refused(tmp_path, "1s")
 
 
+def test_leads_of_one_name_and_fine_annotations(tmp_path, require_tool):
+    """Of two leads called ECG one was lost; annotations may count finer than samples."""
+    wfdb = require_tool("wfdb")
+    heart(tmp_path, wfdb)
+    header = tmp_path / "100.hea"
+    header.write_text(header.read_text().replace(" I\n", " ECG\n").replace(" II\n", " ECG\n"))
+    marks = {"sample": np.arange(500, 10_000, 1000), "symbol": ["N", "V"] * 5, "fs": 1000}
+    wfdb.wrann("100", "atr", write_dir=str(tmp_path), **marks)
+    found = windows(tmp_path, "1s", "1s")
+    assert (found.channels, found.y.tolist()) == (("ECG 1", "ECG 2"), ["N", "V"] * 5)
+
+
 def edf(path: Path, pyedflib, rates: tuple[int, ...] = (100, 100), marks=((0, 5), (5, 5))) -> None:
     """Write ten seconds of signals with two annotations."""
     with pyedflib.EdfWriter(str(path), len(rates), pyedflib.FILETYPE_EDFPLUS) as file:
@@ -100,6 +112,10 @@ def test_edf_with_annotations(tmp_path, require_tool):
     assert other.channels == ("EEG 0", "EEG 1")
     assert np.abs(other.X[:9, :, 1].ravel() - wanted[:900]).max() < 1
     assert any("EEG 2 (1 Hz)" in note for note in other.notes)
+    edf(tmp_path / "c.edf", pyedflib, marks=((0, 10), (4, 1)))
+    within = windows(tmp_path / "c.edf", "1s", "1s")
+    assert within.y.tolist() == ["wake"] * 4 + ["sleep"] + ["wake"] * 5
+    assert "where annotations overlap" in within.notes[0]
 
 
 def test_bad_edf(tmp_path, require_tool):
@@ -164,6 +180,9 @@ def test_a_project_of_edge_impulse(tmp_path):
     (tmp_path / "info.labels").write_text(json.dumps({"version": 1, "files": files}))
     found = windows(tmp_path, 40, 40)
     assert found.y.tolist() == ["up", "background", "down", "down", "up", "up", "down", "down"]
+    files[1]["label"] = {"type": "unlabeled"}
+    (tmp_path / "info.labels").write_text(json.dumps({"version": 1, "files": files}))
+    assert "x1.wav: has no label" in refused(tmp_path, 40)
 
 
 @pytest.mark.parametrize("has_label", [True, False])

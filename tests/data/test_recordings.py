@@ -148,6 +148,8 @@ def test_tables_of_all_kinds_are_equal(tmp_path, require_tool):
         np.testing.assert_array_equal(other.X, first.X)
         np.testing.assert_array_equal(other.y, first.y)
         np.testing.assert_allclose(other.end_times, first.end_times)
+    np.savez(tmp_path / "g.npz", X=np.eye(9), y=y[:9], channels=["a", "b", "a", *"cdefgh"])
+    assert windows(tmp_path / "g.npz", 1, labels_needed=False).channels[:3] == ("a 1", "b", "a 3")
 
 
 def test_sounds_take_their_label_from_the_folder(tmp_path):

@@ -59,3 +59,20 @@ def test_several_recordings_of_one_person_are_called_a_group(tmp_path):
     refused(found, call=split_recordings)
     alone = made(["a", "a", "b", "b"], [0, 0, 1, 1])
     refused(alone, call=split_recordings)
+
+
+def test_folders_of_parts_are_the_split(tmp_path):
+    """As Edge Impulse exports them; a person in both is two groups, so that no clip leaks."""
+    for place in ("training/ann_1", "training/ann_2", "testing/ann_3"):
+        file = log(tmp_path / f"{place}.csv")
+    found = windows(tmp_path, 10, name="{person}_*")
+    dataset = as_dataset(found, 0.5)
+    assert (len(dataset.y_train), len(dataset.y_test)) == (36, 18)
+    assert (set(dataset.group_train), set(dataset.group_test)) == (
+        {"training ann"},
+        {"testing ann"},
+    )
+    assert "testing, training" in dataset.split
+    assert as_dataset(found, 0).X_test is None
+    file.write_text(file.read_text().replace("down", "left"))
+    refused(windows(tmp_path, 10, name="{person}_*"), call=split_recordings)

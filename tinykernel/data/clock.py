@@ -14,7 +14,10 @@ from tinykernel.data import columns as kinds
 from tinykernel.data.reading import NO_BREAKS, Columns, Recording
 from tinykernel.data.tables import those_there
 
+#: The name of a first column that has none, as that of an index of pandas.
+IN_FRONT = "column1"
 _RATE_TOLERANCE = 0.02
+_SAME_PLACE = 1e-6  # of a sample
 _FARTHEST = 4.0  # ratio of rates in resampling; a unit that is mistaken has a larger one
 
 
@@ -31,9 +34,9 @@ def time_column(table: Columns, columns: dict[str, NDArray[Any]], named: str | N
     refuse_lacking(table, [] if named is None else [named], columns, "of times")
     if named is None:
         named = next((name for name in columns if kinds.is_time_name(name)), None)
-        unnamed = columns.get("column1")
-        if named is None and unnamed is not None and kinds.strictly_monotone(unnamed):
-            named = "column1"
+        unnamed = columns.get(IN_FRONT, NO_BREAKS)
+        if named is None and (unnamed.dtype.kind == "M" or kinds.strictly_monotone(unnamed)):
+            named = IN_FRONT
     if named is None:
         return None
     values = columns[named]
@@ -88,9 +91,8 @@ def read_clock(
     steps = np.diff(values)
     if not len(steps):
         return None, rate, NO_BREAKS
-    median = float(np.median(steps))
-    if median > 0:
-        gap = (steps > kinds.GAP * median) | (steps < 0)
+    if (steps != 0).all():
+        gap = (steps > kinds.GAP * np.median(steps)) | (steps < 0)
     else:
         values, gap = _spread(table, name, values)
         steps = np.diff(values)
@@ -131,14 +133,20 @@ def _spread(
             f"drop={quote(name)} and --set rate=HZ"
         )
     table.notes["several samples have one time: they are spread up to the next one"] = 0
-    usual = float(np.median(steps))
-    is_gap = (steps > kinds.GAP * usual) | (steps < 0)
+    counts = np.diff(np.append(firsts, len(values)))
+    # The first and the last samples may be of a part of a packet.
+    pace = float(np.median((steps / counts[:-1])[len(steps) > 1 :]))
+    is_gap = (steps > kinds.GAP * np.median(steps)) & (steps > kinds.GAP * pace * counts[:-1])
+    is_gap |= steps < 0
     gap = np.zeros(len(values) - 1, bool)
     gap[firsts[1:] - 1] = is_gap
-    counts = np.diff(np.append(firsts, len(values)))
-    lengths = np.append(np.where(is_gap, usual, steps), usual)
+    lengths = np.append(np.where(is_gap, pace * counts[:-1], steps), pace * counts[-1])
+    begins = values[firsts].astype(np.float64)
+    if counts[0] < np.median(counts):
+        lengths[0] = min(lengths[0], pace * counts[0])
+        begins[0] = begins[1] - lengths[0]
     within = np.arange(len(values)) - np.repeat(firsts, counts)
-    return values + within * np.repeat(lengths / counts, counts), gap
+    return np.repeat(begins, counts) + within * np.repeat(lengths / counts, counts), gap
 
 
 def at_rate(track: Recording, rate: float) -> Recording:
@@ -157,13 +165,17 @@ def at_rate(track: Recording, rate: float) -> Recording:
         breaks.append(n)
         first = end
     new = np.concatenate(clocks)
-    # Each new sample has the label, group and line of the nearest old one.
-    near = np.concatenate(
+    places = np.concatenate(
         [
-            a + np.rint(np.interp(clock, times[a:b], np.arange(b - a))).astype(np.intp)
+            a + np.interp(clock, times[a:b], np.arange(b - a))
             for clock, a, b in zip(clocks, [0, *ends[:-1]], ends, strict=True)
         ]
     )
+    # Each new sample has the label, group and line of the nearest old one, or of a neighbour that
+    # lacks a value, so that it lacks one, too.
+    near = np.rint(places).astype(np.intp)
+    for side in (np.floor(places + _SAME_PLACE), np.ceil(places - _SAME_PLACE)):
+        near = np.where(track.holes[side.astype(np.intp)], side.astype(np.intp), near)
     table = track.table
     table.notes[f"resampled to {rate:g} Hz"] = 0
     y, group, lines = (

@@ -15,13 +15,14 @@ from tinykernel.base.text import count, join, visible
 from tinykernel.data.tables import FilePart
 
 GAP = 1.5  # a step of more median steps is a gap
-_PER_SECOND = {
+#: Words for units of time, the usual one last, by their number in a second.
+UNITS_OF_TIME = {
     1: ("s", "sec", "secs", "second", "seconds"),
     10**3: ("ms", "msec", "millisec", "millis", "millisecond", "milliseconds"),
     10**6: ("us", "usec", "microsec", "micros", "microsecond", "microseconds"),
     10**9: ("ns", "nsec", "nanosec", "nanosecs", "nsecs", "nanos", "nanosecond", "nanoseconds"),
 }
-_UNITS = {name: count for count, names in _PER_SECOND.items() for name in names}
+_UNITS = {name: count for count, names in UNITS_OF_TIME.items() for name in names}
 _TIMES = ("t", "ts", "time", "timestamp", "datetime", "elapsed", "clock", "zeit")
 _WHICH = ("epoch", "unix", "local", "system", "utc", "since", "relative")  # beside one of them
 #: Words of a line of units below a header.
@@ -81,7 +82,7 @@ def ticks_per_second(name: str, first: float) -> int | None:
     if units:
         return units[-1]
     # Only the right unit gives a date from 2001 to 2096.
-    return next((count for count in _PER_SECOND if 1e9 <= first / count < 4e9), None)
+    return next((count for count in UNITS_OF_TIME if 1e9 <= first / count < 4e9), None)
 
 
 def strictly_monotone(values: NDArray[Any]) -> bool:

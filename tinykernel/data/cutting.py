@@ -4,6 +4,7 @@ A window never spans a gap in time nor the end of a recording. Window w of a str
 starts at its sample w * hop, as in the firmware.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,13 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.base.errors import DataError
+from tinykernel.base.errors import DataError, OptionError
 from tinykernel.base.text import count, join
-from tinykernel.base.windows import as_rows
+from tinykernel.base.windows import as_rows, hop_within
+from tinykernel.data.columns import UNITS_OF_TIME
 from tinykernel.data.labels import background_among, is_background
 from tinykernel.data.reading import NO_BREAKS, NO_FILE, Reading, Recording, any_of, of_all_alike
 from tinykernel.data.resting import take_peaks, without_rest
 from tinykernel.data.tracks import majority
+
+# Seconds between the decisions of a model that learns from clips.
+_BETWEEN_DECISIONS = 0.1
+# The same where a word is somewhere in a longer clip, which is found as in a stream.
+_BETWEEN_IN_STREAMS = 0.04
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +186,68 @@ def notes_on(
         f"of the sounds {', '.join(channels)} is taken, and not {', '.join(others)}": others,
     }
     return tuple(line for line, holds in lines.items() if holds)
+
+
+def often_within(tracks: Sequence[Recording], window: int) -> int:
+    """Return the hop of words in a stream."""
+    often = hop_within(tracks[0].rate, window, _BETWEEN_IN_STREAMS)
+    return often or hop_within(tracks[0].rate, window, _BETWEEN_DECISIONS) or max(1, window // 2)
+
+
+def lengths(tracks: Sequence[Recording], reading: Reading) -> tuple[int, int]:
+    """Return window and hop in samples; clips of a window each have one window at any hop."""
+    track, window, hop = tracks[0], reading.window, reading.hop
+    if window is None:
+        raise DataError(
+            f"{track.table.file}: is a recording; give the window length, as in --window 2s"
+        )
+    samples = _samples("window", window, track)
+    if hop is None:
+        are_clips = all(each.table.is_sound and len(each.X) <= samples for each in tracks)
+        half = max(1, samples // 2)
+        often = hop_within(track.rate, samples, _BETWEEN_DECISIONS) if are_clips else None
+        return samples, min(half, often or half)
+    step = _samples("hop", hop, track)
+    if step > samples:
+        raise OptionError(
+            f"hop: {step} samples are longer than the window of {samples}; give a shorter one"
+        )
+    return samples, step
+
+
+def _samples(name: str, length: str | int, track: Recording) -> int:
+    """Convert a length in seconds, milliseconds or samples to samples."""
+    text = str(length) if isinstance(length, (str, int, np.integer)) else ""
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d*)?|\.\d+)\s*(s|ms|)\s*", text)
+    if match is None or isinstance(length, bool) or (not match[2] and not match[1].isdecimal()):
+        raise OptionError(
+            f"{name} must be a time like '2.56s' or '2560ms', or a number of samples; got "
+            f"{length!r}"
+        )
+    if not match[2]:
+        count = int(match[1])
+    elif track.rate is None:
+        raise OptionError(
+            f"{track.table.file}: the sampling rate is not known; give --set rate=HZ"
+            f"{_if_in_unit(track)}, add the unit to the name of the column of times "
+            f"(time_ms), or give {name} in samples"
+        )
+    else:
+        count = round(float(match[1]) * (1 if match[2] == "s" else 1e-3) * track.rate)
+    if count < 1:
+        raise OptionError(f"{name} must be at least one sample; got {length!r}")
+    return count
+
+
+def _if_in_unit(track: Recording) -> str:
+    """Say the rate that times without a unit would have in the one that is likely."""
+    values = None if track.time is None else track.table.columns[track.time]
+    step = 0.0 if values is None else float(np.median(np.diff(values.astype(np.float64))))
+    if step <= 0:
+        return ""
+    ticks = next((n for n in UNITS_OF_TIME if n >= step), max(UNITS_OF_TIME))
+    unit = UNITS_OF_TIME[ticks][-1]
+    return f" (--set rate={ticks / step:.6g} if {track.time!r} is in {unit})"
 
 
 def window_starts(

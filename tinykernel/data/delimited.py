@@ -173,6 +173,9 @@ def _is_header(cells: Sequence[str], known: frozenset[str], below: Sequence[str]
     folded = [cell.casefold() for cell in cells]
     if any(folded.count(name.casefold()) == 1 for name in known):
         return True
+    numbers = folded[not folded[0] :]
+    if len(numbers) > 2 and numbers == [*map(str, range(len(numbers)))]:  # of pandas
+        return True
     pairs = zip(folded, below, strict=False)
     repeated = [cell for name, cell in pairs if name and folded.count(name) > 1]
     return not _has_number(cells) and all(number_of(cell) is not None for cell in repeated)
@@ -216,7 +219,7 @@ def _header(
     unique = tuple(name or f"column{i}" for i, name in enumerate(names, start=1))
     doubles = {name for name in unique if unique.count(name) > 1}
     if doubles and numbers_doubles:
-        unique = tuple(f"{n} {i}" if n in doubles else n for i, n in enumerate(unique, start=1))
+        unique = tables.told_apart(unique)
         called = ", ".join(map(repr, sorted(doubles)))
         notes = (*notes, f"columns of one name, {called}, have their number behind it")
     tables.refuse_doubles(path, unique)

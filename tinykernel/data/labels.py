@@ -18,7 +18,10 @@ from tinykernel.base.errors import DataError, FormatError, OptionError
 
 _LABELS = ("label", "class", "target", "word", "y")
 #: Names of columns and parts of paths that say groups.
-GROUPS = ("group", "person", "speaker", "subject", "patient", "machine", "device")
+GROUPS = (
+    *("group", "person", "speaker", "subject", "patient", "participant", "user"),
+    *("machine", "device"),
+)
 #: Label of samples that no span labels.
 NO_SPAN = "background"
 _BACKGROUND = {NO_SPAN, "noise", "silence", "none", "nothing", "off"}
@@ -35,6 +38,15 @@ def names_say(path: Path) -> str:
     """
     mark = re.match(r"[^\W\d_]+([-_ .]).", path.stem)
     return (f"--name '{{label}}{mark[1]}*' or " if mark else "") + "--name '{label}/*'"
+
+
+def says_group(column: str) -> bool:
+    """Whether the name of a column is that of groups, also as an identifier.
+
+    >>> [says_group(name) for name in ("Person", "subject_id", "userId", "device_temp")]
+    [True, True, True, False]
+    """
+    return re.sub(r"[\W_]*id$", "", column.lower()) in GROUPS
 
 
 def is_background(label: object) -> bool:

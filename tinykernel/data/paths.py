@@ -4,7 +4,7 @@ The command line imports this module before anything heavy.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -18,6 +18,9 @@ PICTURES = (*_PHOTOS, ".tif", ".tiff", ".ppm", ".pgm", ".jp2", ".avif")
 #: Recordings of devices and archives, which are no tables.
 _OF_DEVICES = (".hea", ".edf", ".bdf", ".ts", ".cbor", ".json")
 RECORDINGS = (".csv", ".tsv", ".parquet", ".npz", *SOUNDS, *_OF_DEVICES)
+
+#: Folders of the two parts of data, in lower case.
+TRAIN, TEST = ("train", "training"), ("test", "testing")
 
 
 def find_data(path: str | os.PathLike[str]) -> Path:
@@ -122,6 +125,18 @@ def files_below(folder: Path) -> Iterator[Path]:
 def files_with(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """Return the files of a folder and below it with one of the suffixes, sorted."""
     return sorted(file for file in files_below(folder) if file.name.lower().endswith(suffixes))
+
+
+def parts_of(names: Sequence[str]) -> list[str]:
+    """Return the folder of the part of each file, train or test; empty where a file has none.
+
+    >>> parts_of(["a/Training/1.csv", "a/testing/1.csv"]), parts_of(["test/1.csv", "2.csv"])
+    (['Training', 'testing'], [])
+    """
+    named = [[p for p in Path(n).parts[:-1] if p.lower() in (*TRAIN, *TEST)] for n in names]
+    parts = [each[0] for each in named if each]
+    are_both = len({part.lower() in TEST for part in parts}) == 2
+    return parts if are_both and len(parts) == len(named) else []
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:

@@ -20,7 +20,7 @@ from tinykernel.base.resizing import resize
 from tinykernel.base.text import count
 from tinykernel.data.delimited import text_labels
 from tinykernel.data.labels import NamePattern
-from tinykernel.data.paths import PICTURES, data_folder, files_with, find_data
+from tinykernel.data.paths import PICTURES, TEST, TRAIN, data_folder, files_with, find_data
 from tinykernel.data.tables import FilePart, Parts
 
 #: Most pixels of a picture: turning it takes eight bytes a pixel; decoders of two formats 16 to 24.
@@ -139,7 +139,7 @@ def _plain(image: Any, mode: str) -> Any:
     return image.convert(mode)
 
 
-_TRAIN, _TEST, _HELD = ("train", "training"), ("test", "testing"), ("val", "valid", "validation")
+_HELD = ("val", "valid", "validation")
 _UNREAD = (".heic", ".heif", ".jxl", ".dng", ".svg")
 
 
@@ -165,8 +165,8 @@ def find_pictures(path: str | os.PathLike[str]) -> PictureFiles:
     unread = files_with(folder, _UNREAD)
     notes = [f"not read: {_pictures(unread)}; convert them to .jpg"] if unread else []
     parts = [file.relative_to(folder).parts[0].lower() for file in files]
-    held = _TEST if set(parts) & set(_TEST) else _HELD
-    train = [file for file, part in zip(files, parts, strict=True) if part in _TRAIN]
+    held = TEST if set(parts) & set(TEST) else _HELD
+    train = [file for file, part in zip(files, parts, strict=True) if part in TRAIN]
     test = [file for file, part in zip(files, parts, strict=True) if part in held]
     if not train or not test:
         return PictureFiles(folder, files, [], tuple(notes))

@@ -158,6 +158,15 @@ class Columns:
             return set()
         return {self.y[0].item()} if of_all_alike(self.y) else set(np.unique(self.y).tolist())
 
+    def name_group(self, part: str) -> None:
+        """Add the name of a part of the data to the group, so that no group is in two."""
+        if self.group is None:
+            return
+        if of_all_alike(self.group):
+            self.group = of_all(f"{part} {self.group[0]}", self.n_rows)
+        else:
+            self.group = np.char.add(f"{part} ", self.group.astype(np.str_))
+
     @property
     def labels_are(self) -> str:
         """Name the column of labels, for messages."""

@@ -1,7 +1,8 @@
 """Recordings: the files of a folder, and a reader for each format."""
 
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -61,6 +62,30 @@ def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], list[str]
     return [by_name[name] for name in names], names
 
 
+def find_all(
+    recordings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+) -> tuple[list[Path], list[str], str]:
+    """Return the files, their names, and a name for all."""
+    paths = [recordings] if isinstance(recordings, (str, os.PathLike)) else list(recordings)
+    if not paths:
+        raise DataError("no recordings are given; give at least one")
+    files, names = list[Path](), list[str]()
+    for path in paths:
+        below, called = find_recordings(path)
+        files += below
+        names += called
+    if len(set(names)) < len(names):
+        names = [str(file) for file in files]
+    places = {(at.st_dev, at.st_ino) for at in map(os.stat, filter(os.path.exists, files))}
+    if len(places) < len(files):  # one file may have several names
+        n_times = Counter(file.resolve() for file in files)
+        repeated = [file for file, n in n_times.items() if n > 1]
+        if repeated:
+            raise DataError(f"{repeated[0]}: is given twice; give it once")
+    source = Path(paths[0]).name or str(paths[0])
+    return files, names, source if len(paths) == 1 else f"{source} and {len(paths) - 1} more"
+
+
 def _packed(archive: Path) -> list[Path]:
     """Return the recordings of an archive, none where they lie unpacked beside it."""
     folder = unpacked(archive)
@@ -81,7 +106,7 @@ def read_recording(path: Path, reading: Reading, *, samples: bool = True) -> Col
     """
     if reading.name is None:
         table = _read(path, reading, samples)
-        label_in_project(table)
+        label_in_project(table, reading.labels_needed)
         return table
     pattern = NamePattern(reading.name, reading.label, reading.groups)
     has_label, has_group = pattern.label is not None, pattern.group is not None

@@ -1,7 +1,6 @@
 """From files of recordings to windows."""
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tinykernel.base.errors import DataError, ModelError, OptionError, RowsError
+from tinykernel.base.errors import ModelError, RowsError
 from tinykernel.base.progress import report as say
 from tinykernel.base.text import count, join
-from tinykernel.base.windows import hop_within
 from tinykernel.data.clips import Recordings, loudest, uncut, with_one_background, words_in
 from tinykernel.data.clock import alike
-from tinykernel.data.cutting import Windows, cut, long_enough, short_in_words
+from tinykernel.data.cutting import Windows, cut, lengths, long_enough, often_within, short_in_words
 from tinykernel.data.labels import (
     NO_SPAN,
     NamePattern,
@@ -27,17 +25,12 @@ from tinykernel.data.labels import (
 )
 from tinykernel.data.origin import Origin, Taker
 from tinykernel.data.partition import Dataset, Rows
-from tinykernel.data.paths import SOUNDS
+from tinykernel.data.paths import SOUNDS, parts_of
 from tinykernel.data.reading import Columns, Reading, Recording
-from tinykernel.data.recording_files import find_recordings, read_recording
+from tinykernel.data.recording_files import find_all, read_recording
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.data.takes import TAKE, in_takes
 from tinykernel.data.tracks import check_channels, read_tracks
-
-# Seconds between the decisions of a model that learns from clips.
-_BETWEEN_DECISIONS = 0.1
-# The same where a word is somewhere in a longer clip, which is found as in a stream.
-_BETWEEN_IN_STREAMS = 0.04
 
 
 def windows(
@@ -202,6 +195,8 @@ class RecordingSource:
             tables.append(table.at_rate(rate) if is_other and table.is_sound and rate else table)
         if not _asks_for_groups(self.reading):
             _forget_one_group(tables)
+        for table, part in zip(tables, parts_of(names), strict=False):
+            table.name_group(part)
         return tables, names, source
 
     def windows(self, mixed: str | None = None) -> Windows:
@@ -409,12 +404,12 @@ def _cut(
 ) -> Windows:
     """Find the channels of recordings and cut them."""
     tracks = _tracks(tables, names, reading)
-    window, hop = _lengths(tracks, reading)
+    window, hop = lengths(tracks, reading)
     words = () if is_stream else words_in(tracks, window, reading)
     long, padded = long_enough(tracks, window, reading, source)
     if words:
         # Training sees all of a clip; the windows are for the tests.
-        hop = _often(tracks, window) if reading.hop is None else hop
+        hop = often_within(tracks, window) if reading.hop is None else hop
         windows = cut(long, window, max(1, window // 2 // hop) * hop, reading, source)
         windows = in_takes(loudest(replace(windows, hop=hop), words))
     else:
@@ -447,87 +442,3 @@ def _shared(tables: Sequence[Columns]) -> list[str] | None:
         return None
     shared = [name for name in tables[0].columns if all(name in t.columns for t in tables)]
     return shared if any(len(table.columns) > len(shared) for table in tables) else None
-
-
-def find_all(
-    recordings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-) -> tuple[list[Path], list[str], str]:
-    """Return the files, their names, and a name for all."""
-    paths = [recordings] if isinstance(recordings, (str, os.PathLike)) else list(recordings)
-    if not paths:
-        raise DataError("no recordings are given; give at least one")
-    files, names = list[Path](), list[str]()
-    for path in paths:
-        below, called = find_recordings(path)
-        files += below
-        names += called
-    if len(set(names)) < len(names):
-        names = [str(file) for file in files]
-    places = {(at.st_dev, at.st_ino) for at in map(os.stat, filter(os.path.exists, files))}
-    if len(places) < len(files):  # one file may have several names
-        n_times = Counter(file.resolve() for file in files)
-        repeated = [file for file, n in n_times.items() if n > 1]
-        if repeated:
-            raise DataError(f"{repeated[0]}: is given twice; give it once")
-    source = Path(paths[0]).name or str(paths[0])
-    return files, names, source if len(paths) == 1 else f"{source} and {len(paths) - 1} more"
-
-
-def _often(tracks: Sequence[Recording], window: int) -> int:
-    """Return the hop of words in a stream."""
-    often = hop_within(tracks[0].rate, window, _BETWEEN_IN_STREAMS)
-    return often or hop_within(tracks[0].rate, window, _BETWEEN_DECISIONS) or max(1, window // 2)
-
-
-def _lengths(tracks: Sequence[Recording], reading: Reading) -> tuple[int, int]:
-    """Return window and hop in samples; clips of a window each have one window at any hop."""
-    track, window, hop = tracks[0], reading.window, reading.hop
-    if window is None:
-        raise DataError(
-            f"{track.table.file}: is a recording; give the window length, as in --window 2s"
-        )
-    samples = _samples("window", window, track)
-    if hop is None:
-        are_clips = all(each.table.is_sound and len(each.X) <= samples for each in tracks)
-        half = max(1, samples // 2)
-        often = hop_within(track.rate, samples, _BETWEEN_DECISIONS) if are_clips else None
-        return samples, min(half, often or half)
-    step = _samples("hop", hop, track)
-    if step > samples:
-        raise OptionError(
-            f"hop: {step} samples are longer than the window of {samples}; give a shorter one"
-        )
-    return samples, step
-
-
-def _samples(name: str, length: str | int, track: Recording) -> int:
-    """Convert a length in seconds, milliseconds or samples to samples."""
-    text = str(length) if isinstance(length, (str, int, np.integer)) else ""
-    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d*)?|\.\d+)\s*(s|ms|)\s*", text)
-    if match is None or isinstance(length, bool) or (not match[2] and not match[1].isdecimal()):
-        raise OptionError(
-            f"{name} must be a time like '2.56s' or '2560ms', or a number of samples; got "
-            f"{length!r}"
-        )
-    if not match[2]:
-        count = int(match[1])
-    elif track.rate is None:
-        raise OptionError(
-            f"{track.table.file}: the sampling rate is not known; give --set rate=HZ"
-            f"{_if_milliseconds(track)}, add the unit to the name of the column of times "
-            f"(time_ms), or give {name} in samples"
-        )
-    else:
-        count = round(float(match[1]) * (1 if match[2] == "s" else 1e-3) * track.rate)
-    if count < 1:
-        raise OptionError(f"{name} must be at least one sample; got {length!r}")
-    return count
-
-
-def _if_milliseconds(track: Recording) -> str:
-    """Say the rate that times without a unit would have, if they were milliseconds."""
-    values = None if track.time is None else track.table.columns[track.time]
-    step = 0.0 if values is None else float(np.median(np.diff(values.astype(np.float64))))
-    return (
-        f" (--set rate={1000 / step:.6g} if {track.time!r} is in milliseconds)" if step > 0 else ""
-    )

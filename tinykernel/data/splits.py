@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError, OptionError, RowsError
-from tinykernel.base.text import count
+from tinykernel.base.text import count, join
 from tinykernel.data.cutting import Windows
 from tinykernel.data.partition import Dataset, held_out_groups
+from tinykernel.data.paths import TRAIN, parts_of
 
 #: Digests in a record, each of five bytes.
 KEPT = 1024
@@ -96,6 +97,8 @@ def split_recordings(
     are those of ``sklearn.model_selection.StratifiedGroupKFold(round(1 / test_size), shuffle=True,
     random_state=seed)``. Of the parts without which every class still has training windows, the
     first one with the most classes is held out. A `test_size` of 0 holds out none.
+
+    Where each recording is in a folder train, training, test or testing, these are the parts.
     """
     if data.y is None:
         raise DataError(
@@ -105,6 +108,16 @@ def split_recordings(
         raise OptionError(f"test size must be at least 0 and below 1, got {test_size}")
     train = np.ones(len(data.X), bool)
     if test_size == 0:
+        return train, ~train
+    parts = parts_of(data.recordings)
+    if parts:
+        train &= np.array([part.lower() in TRAIN for part in parts])[data.recording]
+        only = sorted(map(str, {*data.y[~train].tolist()} - {*data.y[train].tolist()}))
+        if only or train.all():
+            raise RowsError(
+                f"{data.source}: its folders {join(sorted(set(parts)))} split it, but training has "
+                f"no {join(only) or 'test part'}; move recordings, or say the labels with --name"
+            )
         return train, ~train
     names, group = np.unique(data.groups, return_inverse=True)
     if len(names) < 2:
@@ -146,8 +159,10 @@ def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
         n_train, n_test = (len(np.unique(groups[part])) for part in (train, test))
         unit = "recording" if set(groups) <= set(data.recordings) else "group"
         which = f": {', '.join(np.unique(groups[test]))}" if n_test <= 3 else ""
+        folders = sorted(set(parts_of(data.recordings)))
+        how = f"as the folders {join(folders)} split them" if folders else f"seed {seed}"
         split = split.replace("no test windows", count(int(test.sum()), "test window")) + (
-            f" ({n_test} of {count(n_train + n_test, unit)} held out{which}; seed {seed})"
+            f" ({n_test} of {count(n_train + n_test, unit)} held out{which}; {how})"
         )
     parts = (data.inputs, data.y, groups)
     X_test, y_test, group_test = (each[test] if test.any() else None for each in parts)

@@ -15,8 +15,7 @@ from tinykernel.data.clock import alike
 from tinykernel.data.cutting import segments_of
 from tinykernel.data.labels import NO_SPAN, background_among, within
 from tinykernel.data.reading import Columns, Reading, Recording, of_all
-from tinykernel.data.recording_files import read_recording
-from tinykernel.data.recordings import find_all
+from tinykernel.data.recording_files import find_all, read_recording
 from tinykernel.data.tracks import check_channels, read_tracks
 from tinykernel.data.wav import Sound, open_wav
 

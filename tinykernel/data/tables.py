@@ -1,7 +1,7 @@
 """Rows of a file, not yet checked, and which columns of a table are labels, groups and inputs."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -187,6 +187,16 @@ def no_column(file: object, name: str, columns: Sequence[str]) -> TinykernelErro
 def those_there(name: str, columns: Sequence[str]) -> str:
     """List the columns of a file, after the one that was probably meant by `name`."""
     return visible(f"{similar(name, columns, repr)} columns: {join(columns, 12)}".lstrip())
+
+
+def told_apart(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names of columns, with its number behind each that repeats.
+
+    >>> told_apart(["ECG", "Resp", "ECG"])
+    ('ECG 1', 'Resp', 'ECG 3')
+    """
+    n_times = Counter(names := list(names))
+    return tuple(f"{n} {i}" if n_times[n] > 1 else n for i, n in enumerate(names, start=1))
 
 
 def refuse_doubles(path: Path, names: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tinykernel.data.cutting import Windows
 from tinykernel.data.labels import Span
+from tinykernel.data.paths import parts_of
 
 #: How groups are called.
 TAKE = "take "
@@ -51,6 +52,8 @@ def in_takes(windows: Windows) -> Windows:
     Where a label has fewer than three of them, recordings stay apart: the voice is one's own.
     """
     names = [each.name for each in windows.stretches]
+    if parts_of(windows.recordings):
+        return windows
     if set(windows.groups.tolist()) - set(windows.recordings) or len(set(names)) < len(names):
         return windows
     numbers = takes_of([each.X for each in windows.stretches]).tolist()

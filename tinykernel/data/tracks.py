@@ -14,6 +14,7 @@ from tinykernel.base.errors import DataError, ShapeError
 from tinykernel.base.text import count, join, visible
 from tinykernel.data import columns as kinds
 from tinykernel.data.clock import (
+    IN_FRONT,
     agreed,
     alike,
     at_rate,
@@ -83,18 +84,16 @@ def _needless(tables: Sequence[Columns], reading: Reading) -> list[str]:
     for name in (*reading.drop, *reading.beside, *([reading.time] if reading.time else [])):
         held.pop(name, None)
     needless = dict[str, str]()
-    clock, is_training = reading.time, reading.labels_needed and not reading.classes
+    is_training = reading.labels_needed and not reading.classes
+    clocks = [n for n, parts in held.items() if _may_be_time(n) and all(map(_is_clock, parts))]
+    clock = min(clocks, key=IN_FRONT.__eq__, default=None) if reading.time is None else reading.time
     for name, parts in held.items():
         if all(part.dtype.kind == "f" and np.isnan(part).all() for part in parts):
             needless[name] = "empty in every row"
         elif is_training and all(map(_is_constant, parts, repeat(parts[0][0]))):
             needless[name] = _CONSTANT
-        elif not _may_be_time(name) or not all(map(_is_clock, parts)):
-            continue
-        elif clock is not None and not tables[0].is_sound:
+        elif name in clocks and name != clock and not tables[0].is_sound:
             needless[name] = f"increases as the time, {clock}, does"
-        else:
-            clock = name
     if not set(held) - {clock, *needless}:  # a sensor that says the same all the time
         needless = {name: reason for name, reason in needless.items() if reason != _CONSTANT}
     for name, reason in needless.items():
@@ -109,7 +108,7 @@ def _is_constant(values: NDArray[Any], value: object) -> bool:
 
 def _may_be_time(name: str) -> bool:
     """Whether a column has the name of a time, or is the first one and has none."""
-    return kinds.is_time_name(name) or name == "column1"
+    return kinds.is_time_name(name) or name == IN_FRONT
 
 
 def _is_clock(values: NDArray[Any]) -> bool:

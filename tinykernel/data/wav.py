@@ -19,8 +19,8 @@ _PCM, _FLOATS, _EXTENSIBLE = 1, 3, 0xFFFE
 _BYTES_AT_ONCE = 1 << 20
 _CHUNK = 8  # bytes of the name and length of a chunk
 _USUAL_CHUNKS = (b"LIST", b"fact", b"cue ", b"bext", b"iXML", b"id3 ", b"ID3 ", b"PEAK", b"JUNK")
-# What soundfile decodes: formats (ADPCM, A-law, mu-law), and the beginnings of long files.
-_CODES, _CODED = (2, 6, 7, 17), (b"RF64", b"riff")
+# What soundfile decodes: formats (ADPCM, A-law, mu-law, GSM), and the beginnings of long files.
+_CODES, _CODED = (2, 6, 7, 17, 49), (b"RF64", b"riff")
 _CONVERT = "convert it, as by ffmpeg -i FILE -c:a pcm_s16le new.wav"
 _BEYOND = "the header of a .wav says a shorter length: {n} samples behind it are read"
 _CLIPPED = "clipped, as louder than full scale: {n} samples"
@@ -104,7 +104,8 @@ def _header(name: object, file: IO[bytes], begin: bytes) -> Sound:
     tag, channels, bits = form[0], form[1], form[7]
     rate = form[2] | form[3] << 16 if order == "<" else form[3] | form[2] << 16
     width = -(-bits // 8)
-    if not rate or not channels or form[6] != channels * width:
+    is_whole = rate and channels and form[6] == channels * width
+    if not is_whole and tag not in _CODES:
         raise ValueError("damaged")
     kinds = {(_PCM, 1): "u1", (_PCM, 2): "i2", (_PCM, 3): "V3", (_PCM, 4): "i4"}
     kinds |= {(_FLOATS, 4): "f4", (_FLOATS, 8): "f8"}

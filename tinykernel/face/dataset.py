@@ -14,7 +14,7 @@ import numpy as np
 from tinykernel.base.errors import DataError, OptionError, ShapeError
 from tinykernel.base.progress import report as say
 from tinykernel.base.text import count, join
-from tinykernel.data.labels import GROUPS
+from tinykernel.data.labels import says_group
 from tinykernel.data.load import PictureSource, TableSource
 from tinykernel.data.partition import Dataset
 from tinykernel.data.paths import kind_of
@@ -339,7 +339,7 @@ def shape_hint(dataset: Dataset, options: Mapping[str, Any]) -> str:
 def groups_hint(dataset: Dataset) -> str:
     """Return a hint if rows of one group are in both parts, or seem to be."""
     names = () if dataset.group_train is not None else dataset.columns or ()
-    for name in (each for each in names if each.lower() in GROUPS):
+    for name in (each for each in names if says_group(each)):
         return f"column {name} is an input; --groups {name} holds out whole groups instead"
     if "groups mixed" not in dataset.split:
         return ""

@@ -12,7 +12,7 @@ import numpy as np
 from tinykernel.base.errors import DataError, FormatError, ToolError
 from tinykernel.base.text import join
 from tinykernel.data.formats.joining import checked_spans, needs
-from tinykernel.data.labels import Span
+from tinykernel.data.labels import Span, names_say
 from tinykernel.data.reading import Columns, Reading, of_all
 
 #: The file of labels of an exported project, above its recordings.
@@ -68,7 +68,7 @@ def is_acquisition(path: Path) -> bool:
         return b'"payload"' in file.read(1 << 16)
 
 
-def label_in_project(table: Columns) -> None:
+def label_in_project(table: Columns, needed: bool) -> None:
     """Take the label of a recording from the project that it was exported with, if any."""
     place = folder = os.path.abspath(table.file)
     for _ in range(_ABOVE):
@@ -78,17 +78,21 @@ def label_in_project(table: Columns) -> None:
         file = Path(folder, INFO)
         entry = _project(file, file.stat().st_mtime_ns).get(place)
         if entry is None:
-            return
+            continue
+        table.y = table.label = None
         if entry.get("type") == "multi-label":
             spans = [
                 Span(int(s["startIndex"]), int(s["endIndex"]) + 1, str(s["label"]))
                 for s in entry["labels"]
             ]
-            table.spans = checked_spans(file, spans, table.n_rows)
-            table.y = None if table.spans else table.y
+            table.spans = checked_spans(file, spans, table.n_rows, table.notes)
         elif "label" in entry:
             table.y = of_all(str(entry["label"]), table.n_rows)
-        table.label = None
+        if needed and table.y is None and table.spans is None:
+            raise DataError(
+                f"{table.file}: has no label in {INFO}; label it in the project, or say the "
+                f"labels with {names_say(table.file)}"
+            )
         return
 
 
@@ -97,6 +101,6 @@ def _project(file: Path, _changed: int) -> Mapping[str, Mapping[str, Any]]:
     """Return the label of each file of a project, by its path."""
     try:
         files = json.loads(file.read_bytes())["files"]
-        return {str(file.parent / each["path"]): each["label"] for each in files}
+        return {str(file.parent / each["path"]): each.get("label", {}) for each in files}
     except (ValueError, TypeError, KeyError):
         raise FormatError(f"{file}: is no list of files with labels; export it again") from None

@@ -11,6 +11,7 @@ from tinykernel.base.text import join
 from tinykernel.data.binary import npz_array, open_npz
 from tinykernel.data.columns import is_time_name
 from tinykernel.data.reading import Columns, Reading
+from tinykernel.data.tables import told_apart
 
 
 def read_arrays(path: Path, reading: Reading) -> Columns:
@@ -47,7 +48,7 @@ def _channel_names(path: Path, arrays: dict[str, NDArray[Any]], n: int) -> tuple
     """Return the names in the array channels, or numbers."""
     if "channels" not in arrays:
         return tuple(f"channel {i}" for i in range(1, n + 1))
-    names = tuple(map(str, arrays["channels"].ravel()))
+    names = told_apart(map(str, arrays["channels"].ravel()))
     if len(names) != n:
         raise DataError(f"{path}: has {n} channels but {len(names)} names; give one each")
     return names

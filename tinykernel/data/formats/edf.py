@@ -8,6 +8,7 @@ from tinykernel.base.errors import DataError, FormatError
 from tinykernel.data.formats.joining import Sampled, checked_spans, joined, needs
 from tinykernel.data.labels import Span, names_say
 from tinykernel.data.reading import Columns, Reading
+from tinykernel.data.tables import told_apart
 
 
 def read_edf(path: Path, reading: Reading) -> Columns:
@@ -19,7 +20,7 @@ def read_edf(path: Path, reading: Reading) -> Columns:
     try:
         with pyedflib.EdfReader(str(path)) as file:
             rates = file.getSampleFrequencies().tolist()
-            names = [name.strip() for name in file.getSignalLabels()]
+            names = told_apart(name.strip() for name in file.getSignalLabels())
             parts = [file.readSignal(i) for i in range(file.signals_in_file)]
             onsets, durations, texts = file.readAnnotations()
     except OSError as error:
@@ -27,8 +28,6 @@ def read_edf(path: Path, reading: Reading) -> Columns:
         raise FormatError(f"{path}: is not an EDF or BDF that can be read ({reason})") from None
     if not parts or min(rates) <= 0:
         raise DataError(f"{path}: has no signals, or one of a rate of 0; correct its header")
-    doubles = {name for name in names if names.count(name) > 1}
-    names = [f"{n} {i}" if n in doubles else n for i, n in enumerate(names, 1)]
     signals = {
         name: Sampled(x.reshape(-1, 1), ("",), rate, np.arange(len(x)) / rate)
         for name, x, rate in zip(names, parts, rates, strict=True)
@@ -45,7 +44,7 @@ def read_edf(path: Path, reading: Reading) -> Columns:
         Span(round(begin * rate), round((begin + length) * rate), str(text).strip())
         for begin, length, text in lasting
     ]
-    held = checked_spans(path, spans, n)
+    held = checked_spans(path, spans, n, notes)
     if held is None and reading.labels_needed:
         raise DataError(
             f"{path}: has no annotations with a duration; say the labels with {names_say(path)}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -61,20 +62,29 @@ def joined(
     return columns, times, rate, notes if len(signals) > 1 else {}
 
 
-def checked_spans(path: Path, spans: list[Span], n: int) -> tuple[Span, ...] | None:
-    """Return labelled spans in their order, None without any; refuse those past the end."""
-    spans = sorted(spans, key=lambda span: span.first)
+def checked_spans(
+    path: Path, spans: list[Span], n: int, notes: dict[str, int]
+) -> tuple[Span, ...] | None:
+    """Return labelled spans in their order, None without any; refuse those past the end.
+
+    Where some overlap, the one that begins later counts, and the other one goes on behind it.
+    """
+    spans = sorted(spans, key=lambda span: (span.first, -span.end))
     for span in spans:
         if span.first >= n or span.end > n + 1:
             raise DataError(
                 f"{path}: the annotation {str(span.label)!r} is past the end, sample {span.end} of "
                 f"{n}; correct it"
             )
-    if not spans:
-        return None
-    ends = [*(span.first for span in spans[1:]), n]
-    cut = [Span(s.first, min(s.end, end), s.label) for s, end in zip(spans, ends, strict=True)]
-    return tuple(span for span in cut if span.first < span.end) or None
+    within = sum(b.first + 1 < a.end and a.label != b.label for a, b in pairwise(spans))
+    if within:
+        notes["where annotations overlap, the one that begins later counts: {n} of them"] = within
+    owner = np.full(n + 1, -1)
+    for i, span in enumerate(spans):
+        owner[span.first : min(span.end, n)] = i
+    edges = [0, *(np.flatnonzero(np.diff(owner)) + 1).tolist()]
+    parts = [(a, b, int(owner[a])) for a, b in pairwise(edges)]
+    return tuple(Span(a, b, spans[i].label) for a, b, i in parts if i >= 0) or None
 
 
 def needs(path: Path, package: str) -> ToolError:

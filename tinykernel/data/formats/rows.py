@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 from tinykernel.base.coding import Column, number_of
 from tinykernel.base.errors import DataError
 from tinykernel.data.binary import ArrowTable, parquet_table
+from tinykernel.data.clock import IN_FRONT
 from tinykernel.data.columns import is_time_name
 from tinykernel.data.delimited import TextTable, read_table
 from tinykernel.data.formats.series import read_tsv
-from tinykernel.data.labels import GROUPS, names_say
+from tinykernel.data.labels import names_say, says_group
 from tinykernel.data.reading import Columns, Reading, of_all
 from tinykernel.data.tables import ColumnChooser, Selection
 
 _NANOSECONDS = ("nanosec", "nanosecs", "nsec", "nsecs")
 _WIDE = 24  # columns without a name: more channels than a sensor has
+_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]")
 _CLOCK = re.compile(r"'?(?:(\d+):)?(\d+):(\d\d(?:\.\d+)?)'?$")
 _ZONE = re.compile(r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:?\d\d)$")
 
@@ -49,7 +51,7 @@ def read_rows(path: Path, reading: Reading) -> Columns:
 def _from_table(table: TextTable | ArrowTable, chooser: ColumnChooser, reading: Reading) -> Columns:
     """Convert a table to columns of numbers, or of text with its first fault."""
     time, taken = reading.time, (*chooser.channels, *reading.drop, reading.time, reading.label)
-    usual = [name for name in table.names if name.lower() in GROUPS and name not in taken]
+    usual = [name for name in table.names if says_group(name) and name not in taken]
     if reading.groups is None and usual:
         selection = replace(chooser.selection, groups=usual[0])
         chooser = replace(chooser, selection=selection)
@@ -59,7 +61,8 @@ def _from_table(table: TextTable | ArrowTable, chooser: ColumnChooser, reading: 
         if i in (label, group):
             continue
         column = table.numbers(i)
-        if name == time or is_time_name(name):
+        is_date = name == IN_FRONT and column.texts and _DATE.match(column.texts[0])
+        if name == time or is_time_name(name) or is_date:
             data[name] = _times(table, i, column)
         elif column.texts is None:
             data[name] = column.values
@@ -130,6 +133,7 @@ def _times(table: TextTable | ArrowTable, place: int, column: Column) -> NDArray
         seconds = np.array(parts) @ (3600, 60, 1)
         return np.rint(1e6 * seconds).astype("datetime64[us]")
     try:
-        return np.array([_ZONE.sub(r"\1", text) for text in texts.tolist()], "datetime64[us]")
+        plain = [_ZONE.sub(r"\1", text.replace(",", ".")) for text in texts.tolist()]
+        return np.array(plain, "datetime64[us]")
     except ValueError:
         return texts

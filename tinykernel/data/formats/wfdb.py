@@ -10,6 +10,7 @@ from tinykernel.base.errors import DataError, FormatError, OptionError
 from tinykernel.data.formats.joining import Sampled, checked_spans, joined, needs
 from tinykernel.data.labels import Span, names_say
 from tinykernel.data.reading import Columns, Reading
+from tinykernel.data.tables import told_apart
 
 #: Symbols of beats; others are changes of rhythm, noise and comments.
 _BEATS = frozenset("NLRBAaJSVrFejnE/fQ?")
@@ -38,16 +39,17 @@ def read_record(path: Path, reading: Reading) -> Columns:
         raise DataError(f"{path}: has no samples, or a rate of 0; correct the header")
     rates = [float(record.fs) * n for n in (record.samps_per_frame or [1] * len(parts))]
     rate, notes = max(rates), dict[str, int]()
-    columns: dict[str, Any] = dict(zip(record.sig_name, parts, strict=True))
+    names = told_apart(name or "channel" for name in record.sig_name)
+    columns: dict[str, Any] = dict(zip(names, parts, strict=True))
     if len(set(rates)) > 1:
-        named = zip(record.sig_name, parts, rates, strict=True)
+        named = zip(names, parts, rates, strict=True)
         signals = {
             name: Sampled(x.reshape(-1, 1), ("",), hertz, np.arange(len(x)) / hertz)
             for name, x, hertz in named
         }
         columns, _, rate, notes = joined(path, signals)
     n = len(next(iter(columns.values())))
-    spans = _spans(path, reading.label, n, rate / float(record.fs), wfdb)
+    spans = _spans(path, reading.label, n, rate, float(record.fs), wfdb)
     if spans is None and reading.labels_needed:
         raise DataError(
             f"{path}: has no annotations {path.stem}.atr; say the labels with {names_say(path)}"
@@ -56,7 +58,7 @@ def read_record(path: Path, reading: Reading) -> Columns:
     return Columns(path, columns, rate=rate, spans=spans, label=kind, notes=notes)
 
 
-def _spans(path: Path, kind: str | None, n: int, scale: float, wfdb: Any) -> Any:
+def _spans(path: Path, kind: str | None, n: int, rate: float, frames: float, wfdb: Any) -> Any:
     """Return the annotations as spans: a beat from the middle to the one before to that after."""
     if not path.with_suffix(".atr").is_file():
         return None
@@ -65,7 +67,8 @@ def _spans(path: Path, kind: str | None, n: int, scale: float, wfdb: Any) -> Any
     except Exception as error:
         reason = " ".join(str(error).split())[:100]
         raise FormatError(f"{path.with_suffix('.atr')}: cannot be read ({reason})") from None
-    places = (np.asarray(read.sample) * scale).astype(np.int64).tolist()
+    # Annotations may count finer than frames.
+    places = (np.asarray(read.sample) * rate / (read.fs or frames)).astype(np.int64).tolist()
     marks = list(zip(places, read.symbol, read.aux_note, strict=True))
     beats = {at: symbol for at, symbol, _ in marks if symbol in _BEATS}  # several may be at one
     rhythms = {at: note.strip("(\0 ") for at, symbol, note in marks if symbol == "+" and note}
@@ -84,4 +87,4 @@ def _spans(path: Path, kind: str | None, n: int, scale: float, wfdb: Any) -> Any
     else:
         firsts, ends = order, [*order[1:], n]
     spans = [Span(a, b, at[p]) for a, b, p in zip(firsts, ends, order, strict=True)]
-    return checked_spans(path, spans, n)
+    return checked_spans(path, spans, n, {})
