@@ -75,22 +75,13 @@ def test_leads_of_one_name_and_fine_annotations(tmp_path, require_tool):
 
 def edf(path: Path, pyedflib, rates: tuple[int, ...] = (100, 100), marks=((0, 5), (5, 5))) -> None:
     """Write ten seconds of signals with two annotations."""
+    from pyedflib.highlevel import make_signal_header as header
+
     with pyedflib.EdfWriter(str(path), len(rates), pyedflib.FILETYPE_EDFPLUS) as file:
+        limits = {"physical_min": -1000, "physical_max": 1000}
+        hertz = enumerate(rates)
         file.setSignalHeaders(
-            [
-                {
-                    "label": f"EEG {i}",
-                    "dimension": "uV",
-                    "sample_frequency": rate,
-                    "physical_max": 1000,
-                    "physical_min": -1000,
-                    "digital_max": 32767,
-                    "digital_min": -32768,
-                    "transducer": "",
-                    "prefilter": "",
-                }
-                for i, rate in enumerate(rates)
-            ]
+            [header(f"EEG {i}", sample_frequency=rate, **limits) for i, rate in hertz]
         )
         t = [np.arange(10 * rate) / rate for rate in rates]
         file.writeSamples([500 * np.sin(3 * each) for each in t])
@@ -274,6 +265,9 @@ def test_archives_are_read_as_folders(tmp_path):
     assert windows(tmp_path / "shut", "1s", name="{label}_*").recordings[0] == "run_1.zip"
     session(tmp_path / "shut" / "run_1", "phyphox")
     assert len(windows(tmp_path / "shut", "1s", name="{label}_*").recordings) == 3
+    (tmp_path / "open" / "sit_1.csv").write_text("time_ms,x\n0,1\n20,up\n")
+    wrong = refused(packed(tmp_path / "b.zip", tmp_path / "open"), "1s", name="{label}_*")
+    assert wrong.startswith(f"{tmp_path / 'b.zip'}:sit_1.csv: ")
     all_in_one.write_bytes(all_in_one.read_bytes()[:-99])
     assert "cannot be unpacked" in refused(all_in_one, "1s")
 

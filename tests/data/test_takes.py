@@ -11,6 +11,7 @@ from tinykernel.base.errors import DataError, OptionError, RowsError
 from tinykernel.data.reading import Reading
 from tinykernel.data.recordings import RecordingSource
 from tinykernel.data.takes import takes_of
+from tinykernel.face.dataset import _with_also
 from tinykernel.model.file import about
 
 RATE = 8000
@@ -56,6 +57,7 @@ def test_words_are_taken_whole(folder):
     names = [{name for _, _, name in each} for each in (data.clips, data.clips_test)]
     assert names[0].isdisjoint(names[1])
     assert sum(map(len, names)) == 20
+    assert len(_with_also(str(folder), data).clips) == len(data.clips) + 20
     assert len({*data.group_train, *data.group_test}) <= 10
     rows = data.X_train[data.y_train == "word"]
     assert (np.abs(rows).max(axis=(1, 2)) > 3000).all()

@@ -107,6 +107,15 @@ def test_the_threshold_is_the_least_that_keeps_a_rate(scores, n_groups, confiden
     assert events.thresholds.tolist() == [0, expected, expected]
 
 
+def test_a_threshold_that_hits_more_is_taken():
+    """At the least one an early event of a wrong class hid the right one by its pause."""
+    stream = _stream([0] * 80, [[10, 20, 1], [30, 40, 1], [50, 60, 1]], 0)
+    stream.scores[[10, 12, 30, 32, 55], [2, 1, 2, 1, 1]] = [3, 9, 3, 9, 2]
+    trial = rules._DecayedStreams([stream], np.array([True, False, False]), 0, 5)
+    found = rules.judge([stream], trial.events(1e6, None))
+    assert found.hit.tolist() == [True, True, False]
+
+
 def test_thresholds_keep_a_rate():
     """What is louder than every alarm stays; no threshold is below the alarms of the recording."""
     model, n = SIGNALS["events"](), 3600 * SECOND

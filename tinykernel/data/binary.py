@@ -18,12 +18,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base import files as stored
 from tinykernel.base.coding import Column, column_of, joined, packed
-from tinykernel.base.errors import (
-    DataError,
-    FormatError,
-    ShapeError,
-    ToolError,
-)
+from tinykernel.base.errors import DataError, FormatError, ShapeError, ToolError
 from tinykernel.base.text import similar
 from tinykernel.data.tables import (
     ColumnChooser,

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from itertools import pairwise
 from shlex import quote
 from typing import Any
 
@@ -154,27 +155,16 @@ def at_rate(track: Recording, rate: float) -> Recording:
     assert track.times is not None
     if track.rate is None or not rate / _FARTHEST <= track.rate <= rate * _FARTHEST:
         agreed(track.table, f"the steps of {track.time!r} say", track.rate, rate)
-    times, ends, breaks = track.times, [*track.breaks.tolist(), len(track.X)], list[int]()
-    clocks, values = list[NDArray[np.float64]](), list[NDArray[np.float64]]()
-    first = 0
-    for end in ends:
+    times, clocks, places = track.times, list[NDArray[np.float64]](), list[NDArray[np.float64]]()
+    for first, end in pairwise([0, *track.breaks.tolist(), len(track.X)]):
         n = int((times[end - 1] - times[first]) * rate + 1e-6) + 1
         clocks.append(times[first] + np.arange(n) / rate)
-        parts = [np.interp(clocks[-1], times[first:end], x) for x in track.X[first:end].T]
-        values.append(np.column_stack(parts))
-        breaks.append(n)
-        first = end
-    new = np.concatenate(clocks)
-    places = np.concatenate(
-        [
-            a + np.interp(clock, times[a:b], np.arange(b - a))
-            for clock, a, b in zip(clocks, [0, *ends[:-1]], ends, strict=True)
-        ]
-    )
+        places.append(first + np.interp(clocks[-1], times[first:end], np.arange(end - first)))
+    place = np.concatenate(places)
     # Each new sample has the label, group and line of the nearest old one, or of a neighbour that
     # lacks a value, so that it lacks one, too.
-    near = np.rint(places).astype(np.intp)
-    for side in (np.floor(places + _SAME_PLACE), np.ceil(places - _SAME_PLACE)):
+    near: Any = np.rint(place).astype(np.intp)
+    for side in (np.floor(place + _SAME_PLACE), np.ceil(place - _SAME_PLACE)):
         near = np.where(track.holes[side.astype(np.intp)], side.astype(np.intp), near)
     table = track.table
     table.notes[f"resampled to {rate:g} Hz"] = 0
@@ -185,12 +175,12 @@ def at_rate(track: Recording, rate: float) -> Recording:
     held = {name: column[near] for name, column in table.columns.items()}
     return replace(
         track,
-        X=np.concatenate(values),
+        X=np.column_stack([np.interp(place, np.arange(len(x)), x) for x in track.X.T]),
         table=replace(table, columns=held, group=group, lines=lines),
         holes=track.holes[near],
         unlabelled=track.unlabelled[near],
         y=y,
         rate=rate,
-        times=new,
-        breaks=np.cumsum(breaks[:-1], dtype=np.intp),
+        times=np.concatenate(clocks),
+        breaks=np.cumsum([len(clock) for clock in clocks[:-1]], dtype=np.intp),
     )

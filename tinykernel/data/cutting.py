@@ -6,7 +6,7 @@ starts at its sample w * hop, as in the firmware.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -23,6 +23,8 @@ from tinykernel.data.reading import NO_BREAKS, NO_FILE, Reading, Recording, any_
 from tinykernel.data.resting import take_peaks, without_rest
 from tinykernel.data.tracks import majority
 
+#: Samples, label and name of a whole recording.
+Clip = tuple[NDArray[Any], Any, str]
 # Seconds between the decisions of a model that learns from clips.
 _BETWEEN_DECISIONS = 0.1
 # The same where a word is somewhere in a longer clip, which is found as in a stream.
@@ -124,6 +126,14 @@ class Windows:
         # What is background to the finished model must not make words of its other classes.
         clips = reading.clips if self.words else "windows"
         return replace(reading, **lengths, **channels, clips=clips)
+
+    def clips(self, groups: Container[str], inside: bool = True) -> tuple[Clip, ...]:
+        """Return the whole recordings of groups, or of the others, but silent ones."""
+        return tuple(
+            (each.X, each.y[0].item(), each.name)
+            for each in self.stretches
+            if (each.group in groups) == inside and each.y is not None and np.ptp(each.X)
+        )
 
     def adjacent(self, n: int) -> NDArray[Any]:
         """Return n adjacent windows with the most labels; if none are adjacent, the first n."""

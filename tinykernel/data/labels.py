@@ -18,10 +18,8 @@ from tinykernel.base.errors import DataError, FormatError, OptionError
 
 _LABELS = ("label", "class", "target", "word", "y")
 #: Names of columns and parts of paths that say groups.
-GROUPS = (
-    *("group", "person", "speaker", "subject", "patient", "participant", "user"),
-    *("machine", "device"),
-)
+GROUPS: tuple[str, ...] = ("group", "person", "speaker", "subject", "patient")
+GROUPS += ("participant", "user", "machine", "device")
 #: Label of samples that no span labels.
 NO_SPAN = "background"
 _BACKGROUND = {NO_SPAN, "noise", "silence", "none", "nothing", "off"}

@@ -287,11 +287,7 @@ def _check_type(data: Dataset, input_type: str, limits: tuple[int, int] | None) 
 
 
 def load_inputs(
-    file: Path,
-    names: Sequence[str] = (),
-    coding: Coding | None = None,
-    *,
-    with_axes: bool = False,
+    file: Path, names: Sequence[str] = (), coding: Coding | None = None, *, with_axes: bool = False
 ) -> NDArray[Any]:
     """Load the inputs of a file with or without labels, of its training part if it has two.
 

@@ -4,6 +4,7 @@ The command line imports this module before anything heavy.
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -98,8 +99,11 @@ def _unpack(archive: Path, _changed: int, _size: int) -> Path:
 
 
 def as_packed(text: str) -> str:
-    """Return a message with the place of an archive in place of that of what was in it."""
-    return text.replace(str(_scratch()), "") if _scratch.cache_info().currsize else text
+    """Return a message with ARCHIVE:MEMBER in place of where what was in it lies."""
+    if not _scratch.cache_info().currsize:
+        return text
+    place = rf"(?:{re.escape(str(_scratch()))})+(?:([^:]*?\.zip)/)?"
+    return re.sub(place, lambda found: f"{found[1]}:" if found[1] else "", text, flags=re.I)
 
 
 def name_below(folder: Path, file: Path) -> str:

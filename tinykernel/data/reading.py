@@ -160,12 +160,9 @@ class Columns:
 
     def name_group(self, part: str) -> None:
         """Add the name of a part of the data to the group, so that no group is in two."""
-        if self.group is None:
-            return
-        if of_all_alike(self.group):
-            self.group = of_all(f"{part} {self.group[0]}", self.n_rows)
-        else:
-            self.group = np.char.add(f"{part} ", self.group.astype(np.str_))
+        if self.group is not None:
+            some = self.group[:1] if of_all_alike(self.group) else self.group
+            self.group = np.broadcast_to(np.char.add(f"{part} ", some), self.n_rows)
 
     @property
     def labels_are(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from tinykernel.base.errors import DataError, FileError, FormatError, OptionError
+from tinykernel.base.errors import DataError, FileError, FormatError, OptionError, TinykernelError
 from tinykernel.data.formats.acquisitions import is_acquisition, label_in_project, read_acquisition
 from tinykernel.data.formats.apps import read_session, session_of
 from tinykernel.data.formats.arrays import read_arrays
@@ -20,6 +20,7 @@ from tinykernel.data.paths import (
     ARCHIVE,
     RECORDINGS,
     SOUNDS,
+    as_packed,
     data_folder,
     files_with,
     find_data,
@@ -104,6 +105,15 @@ def read_recording(path: Path, reading: Reading, *, samples: bool = True) -> Col
 
     A .wav may be read without its samples, which then are 0.
     """
+    try:
+        table = _labelled(path, reading, samples)
+    except TinykernelError as error:
+        raise type(error)(as_packed(error.problem), **error.options) from None
+    table.file = Path(as_packed(str(table.file)))  # for later messages
+    return table
+
+
+def _labelled(path: Path, reading: Reading, samples: bool) -> Columns:
     if reading.name is None:
         table = _read(path, reading, samples)
         label_in_project(table, reading.labels_needed)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tinykernel.base.errors import ModelError, RowsError
 from tinykernel.base.progress import report as say
@@ -17,12 +16,7 @@ from tinykernel.base.text import count, join
 from tinykernel.data.clips import Recordings, loudest, uncut, with_one_background, words_in
 from tinykernel.data.clock import alike
 from tinykernel.data.cutting import Windows, cut, lengths, long_enough, often_within, short_in_words
-from tinykernel.data.labels import (
-    NO_SPAN,
-    NamePattern,
-    background_among,
-    is_background,
-)
+from tinykernel.data.labels import NO_SPAN, NamePattern, background_among, is_background
 from tinykernel.data.origin import Origin, Taker
 from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import SOUNDS, parts_of
@@ -263,16 +257,18 @@ class RecordingSource:
             windows=str(cut),
             words=cut.words,
         )
-        clips, held_out = _clips(cut, dataset)
-        dataset = replace(dataset, clips=clips, clips_test=held_out)
         if cut.words:
+            seen = set(np.asarray(dataset.group_train).tolist())
+            clips, held_out = cut.clips(seen), cut.clips(seen, inside=False)
+            dataset = replace(dataset, clips=clips, clips_test=held_out)
             few = _notes_on_few(clips, cut.words)
             return replace(dataset, notes=(*dataset.notes, *_notes_on_words(cut), *few))
-        if _are_sounds(cut) and self.reading.clips == "auto" and len(cut.channels) > 1:
-            dataset = replace(dataset, notes=(*dataset.notes, _ADVICE_ON_CHANNELS))
-        if _are_sounds(cut) and not any(map(is_background, np.unique(dataset.y_train).tolist())):
-            dataset = replace(dataset, notes=(*dataset.notes, _ADVICE_ON_SILENCE))
-        return dataset
+        if not _are_sounds(cut):
+            return dataset
+        may_be_words = self.reading.clips == "auto" and len(cut.channels) > 1
+        is_silent = any(map(is_background, np.unique(dataset.y_train).tolist()))
+        advice = [_ADVICE_ON_CHANNELS] * may_be_words + [_ADVICE_ON_SILENCE] * (not is_silent)
+        return replace(dataset, notes=(*dataset.notes, *advice))
 
     def rows(self, test_size: float | None = None, seed: int = 0) -> Rows:
         """Return all windows as rows, or with `test_size` the test windows of the training."""
@@ -343,25 +339,6 @@ def _notes_on_few(clips: Sequence[tuple[Any, Any, str]], words: Sequence[str]) -
                 f"{word}: {count(n, 'recording')} in the training, by which others are hardly "
                 "heard; record 50 or more, by whoever will say it"
             )
-
-
-_Clips = tuple[tuple[NDArray[Any], Any, str], ...]
-
-
-def _clips(cut: Windows, dataset: Dataset) -> tuple[_Clips, _Clips]:
-    """Return the whole recordings of the training and those held out, if words are in them."""
-    if not cut.words or dataset.group_train is None:
-        return (), ()
-    train = set(dataset.group_train.tolist())
-    clips = [
-        (each.group in train, (each.X, each.y[0].item(), each.name))
-        for each in cut.stretches
-        if each.y is not None and np.ptp(each.X)
-    ]
-    of_training, held_out = (
-        tuple(clip for is_seen, clip in clips if is_seen == wanted) for wanted in (True, False)
-    )
-    return of_training, held_out
 
 
 def as_classes(

@@ -34,11 +34,7 @@ def take_peaks(
 
 
 def without_rest(
-    X: NDArray[Any],
-    y: NDArray[Any],
-    recording: NDArray[np.int64],
-    still: object,
-    source: str,
+    X: NDArray[Any], y: NDArray[Any], recording: NDArray[np.int64], still: object, source: str
 ) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Label windows of the energy of rest as background, but the strongest of each recording.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError, OptionError, ShapeError
 from tinykernel.base.progress import report as say
@@ -212,30 +213,38 @@ def _with_also(path: str, dataset: Dataset) -> Dataset:
     if cut is None or kind_of(path) != "recordings":
         raise misuse("--also", "takes a folder of recordings, for a training on recordings")
     files = [file for file in find_recordings(path)[0] if file.name != WORST]
-    own: dict[str, Any] = {
-        "drop": (),
-        "labels_needed": False,
-        "name": None,
-        "label": None,
-        "groups": None,
-    }
-    own |= {"time": None, "short": "pad"}
-    rows = RecordingSource(files, replace(cut, **own)).rows()
+    own: dict[str, Any] = {"drop": (), "labels_needed": False, "short": "pad"}
+    own |= dict.fromkeys(("name", "label", "groups", "time"))
+    found = RecordingSource(files, replace(cut, **own)).windows()
     known = set(dataset.y_train.tolist())
-    if rows.y is None or not set(rows.y.tolist()) <= known:
-        there = "no labels" if rows.y is None else f"labels {join(sorted(set(rows.y.tolist())))}"
+    if found.y is None or not set(found.y.tolist()) <= known:
+        there = "no labels" if found.y is None else f"labels {join(sorted(set(found.y.tolist())))}"
         raise DataError(f"{path}: has {there}; give recordings of {join(sorted(known))}")
-    group = dataset.group_train
-    if group is not None and rows.group is not None:
-        group = np.concatenate([group, np.char.add("also ", rows.group.astype(np.str_))])
-    note = f"{path}: {count(len(rows.y), 'window')} are trained on, too"
+    group, clips = dataset.group_train, dataset.clips
+    if group is not None:
+        group = np.concatenate([group, np.char.add("also ", found.groups)])
+    note = f"{path}: {count(len(found.y), 'window')} are trained on, too"
+    if clips:  # the training learns from them, and not from windows
+        clips += (more := found.clips(set(found.groups.tolist())))
+        note = f"{path}: {count(len(more), 'recording')} are trained on, too"
     return replace(
         dataset,
-        X_train=np.concatenate([dataset.X_train, rows.X.astype(dataset.X_train.dtype)]),
-        y_train=np.concatenate([dataset.y_train, rows.y]),
+        X_train=np.concatenate([dataset.X_train, _of_type(found.inputs, dataset, path)]),
+        y_train=np.concatenate([dataset.y_train, found.y]),
         group_train=group,
+        clips=clips,
         notes=(*dataset.notes, note),
     )
+
+
+def _of_type(X: NDArray[Any], dataset: Dataset, path: str) -> NDArray[Any]:
+    """Convert windows to the type of the training; refuse those that it does not hold."""
+    fit = X.astype(dataset.X_train.dtype)
+    if not np.array_equal(fit, X):
+        raise ShapeError(
+            f"{path}: its values do not fit {fit.dtype}, the type of {dataset.source}; convert them"
+        )
+    return fit
 
 
 def _test_part(path: str, options: Mapping[str, Any], dataset: Dataset) -> Dataset:
@@ -247,16 +256,11 @@ def _test_part(path: str, options: Mapping[str, Any], dataset: Dataset) -> Datas
         raise DataError(f"{path}: has no labels; --test needs them")
     X, unit, place = rows.X, "row", f"{rows.part} of {rows.source}"
     if dataset.origin.recordings is not None:
-        X, unit, place = X.astype(dataset.X_train.dtype), "window", f"all of {rows.source}"
+        X, unit, place = _of_type(X, dataset, path), "window", f"all of {rows.source}"
         if (rows.y.dtype.kind == "U") != (dataset.y_train.dtype.kind == "U"):
             raise DataError(
                 f"{path}: its labels and those of {dataset.source} differ in type; give text or "
                 "numbers"
-            )
-        if not np.array_equal(X, rows.X):
-            raise ShapeError(
-                f"{path}: its values do not fit {X.dtype}, the type of {dataset.source}; convert "
-                "them"
             )
     n, n_test = len(dataset.y_train), len(rows.y)
     split = f"{count(n, f'training {unit}')}, {count(n_test, f'test {unit}')} ({place})"

@@ -11,8 +11,8 @@ import numpy as np
 
 from tinykernel.base.errors import DataError, FormatError, ToolError
 from tinykernel.base.text import join
-from tinykernel.data.formats.joining import checked_spans, needs
-from tinykernel.data.labels import Span, names_say
+from tinykernel.data.formats.joining import checked_spans, needs, unlabelled
+from tinykernel.data.labels import Span
 from tinykernel.data.reading import Columns, Reading, of_all
 
 #: The file of labels of an exported project, above its recordings.
@@ -89,10 +89,7 @@ def label_in_project(table: Columns, needed: bool) -> None:
         elif "label" in entry:
             table.y = of_all(str(entry["label"]), table.n_rows)
         if needed and table.y is None and table.spans is None:
-            raise DataError(
-                f"{table.file}: has no label in {INFO}; label it in the project, or say the "
-                f"labels with {names_say(table.file)}"
-            )
+            raise unlabelled(table.file, f"label in {INFO}")
         return
 
 

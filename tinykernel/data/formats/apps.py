@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from tinykernel.base.errors import DataError
 from tinykernel.data.clock import read_clock, time_column
 from tinykernel.data.columns import ticks_per_second
-from tinykernel.data.formats.joining import Sampled, joined
+from tinykernel.data.formats.joining import Sampled, joined, unlabelled
 from tinykernel.data.formats.rows import read_rows
-from tinykernel.data.labels import Span, names_say
+from tinykernel.data.labels import Span
 from tinykernel.data.reading import Columns, Reading
 
 # What says that a folder is of phyphox, or of Sensor Logger; other files hold no samples.
@@ -43,10 +43,7 @@ def read_session(path: Path, reading: Reading) -> Columns:
     is_asked = reading.label in (None, _ANNOTATIONS)
     spans = _annotated(path, times, plain, notes) if is_asked else None
     if spans is None and reading.labels_needed:
-        raise DataError(
-            f"{path}: is a recording of an app, without labels; say them by its name, as in "
-            f"{names_say(path)}"
-        )
+        raise unlabelled(path)
     label = None if spans is None else _ANNOTATIONS
     columns = {reading.time or "time_s": times} | columns  # a longer step is a gap
     return Columns(path, columns, rate=rate, notes=notes, spans=spans, label=label)

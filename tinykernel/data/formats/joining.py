@@ -1,6 +1,6 @@
 """Signals of one recording that have rates or times of their own, on one clock."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError, ToolError
 from tinykernel.base.text import join
-from tinykernel.data.labels import Span
+from tinykernel.data.labels import Span, names_say
 from tinykernel.data.reading import NO_BREAKS
+from tinykernel.data.tables import told_apart
 
 # A sensor that is slower than this share of the fastest one is left out.
 _SLOWEST = 0.2
@@ -62,6 +63,21 @@ def joined(
     return columns, times, rate, notes if len(signals) > 1 else {}
 
 
+def on_one_clock(
+    path: Path, names: Iterable[str], parts: Sequence[NDArray[Any]], rates: Sequence[float]
+) -> tuple[dict[str, NDArray[Any]], float, dict[str, int]]:
+    """Return the signals of a file as columns, their rate, and notes if their rates differ."""
+    names = told_apart(names)
+    if len(set(rates)) == 1:
+        return dict(zip(names, parts, strict=True)), rates[0], {}
+    signals = {
+        name: Sampled(x.reshape(-1, 1), ("",), rate, np.arange(len(x)) / rate)
+        for name, x, rate in zip(names, parts, rates, strict=True)
+    }
+    columns, _, rate, notes = joined(path, signals)
+    return columns, rate, notes
+
+
 def checked_spans(
     path: Path, spans: list[Span], n: int, notes: dict[str, int]
 ) -> tuple[Span, ...] | None:
@@ -90,3 +106,8 @@ def checked_spans(
 def needs(path: Path, package: str) -> ToolError:
     """Return the error about a package that a format needs."""
     return ToolError(f"{path}: needs {package}; install it (pip install 'tinykernel-mcu[formats]')")
+
+
+def unlabelled(path: Path, labels: str = "labels") -> DataError:
+    """Return the error about a file without labels, which its path may say."""
+    return DataError(f"{path}: has no {labels}; say the labels with {names_say(path)}")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import DataError, FormatError
 from tinykernel.data.delimited import TextTable
-from tinykernel.data.labels import names_say
+from tinykernel.data.formats.joining import unlabelled
 from tinykernel.data.reading import Columns, Reading
 
 
@@ -63,7 +63,7 @@ def _of_series(
     if len({each.shape[1] for each in series}) > 1:
         raise DataError(f"{path}: its series have different numbers of dimensions; correct it")
     if labels is None and reading.labels_needed:
-        raise DataError(f"{path}: has no labels; say them with {names_say(path)}")
+        raise unlabelled(path)
     lengths = [len(each) for each in series]
     X = np.concatenate(series)
     columns = {f"channel {i + 1}": x for i, x in enumerate(X.T)}

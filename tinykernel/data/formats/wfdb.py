@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from tinykernel.base.errors import DataError, FormatError, OptionError
-from tinykernel.data.formats.joining import Sampled, checked_spans, joined, needs
-from tinykernel.data.labels import Span, names_say
+from tinykernel.data.formats.joining import checked_spans, needs, on_one_clock, unlabelled
+from tinykernel.data.labels import Span
 from tinykernel.data.reading import Columns, Reading
-from tinykernel.data.tables import told_apart
 
 #: Symbols of beats; others are changes of rhythm, noise and comments.
 _BEATS = frozenset("NLRBAaJSVrFejnE/fQ?")
@@ -38,22 +37,12 @@ def read_record(path: Path, reading: Reading) -> Columns:
     if not parts or not record.fs or record.fs <= 0 or not len(parts[0]):
         raise DataError(f"{path}: has no samples, or a rate of 0; correct the header")
     rates = [float(record.fs) * n for n in (record.samps_per_frame or [1] * len(parts))]
-    rate, notes = max(rates), dict[str, int]()
-    names = told_apart(name or "channel" for name in record.sig_name)
-    columns: dict[str, Any] = dict(zip(names, parts, strict=True))
-    if len(set(rates)) > 1:
-        named = zip(names, parts, rates, strict=True)
-        signals = {
-            name: Sampled(x.reshape(-1, 1), ("",), hertz, np.arange(len(x)) / hertz)
-            for name, x, hertz in named
-        }
-        columns, _, rate, notes = joined(path, signals)
+    names = [name or "channel" for name in record.sig_name]
+    columns, rate, notes = on_one_clock(path, names, parts, rates)
     n = len(next(iter(columns.values())))
     spans = _spans(path, reading.label, n, rate, float(record.fs), wfdb)
     if spans is None and reading.labels_needed:
-        raise DataError(
-            f"{path}: has no annotations {path.stem}.atr; say the labels with {names_say(path)}"
-        )
+        raise unlabelled(path, f"annotations {path.stem}.atr")
     kind = None if spans is None else "annotations"
     return Columns(path, columns, rate=rate, spans=spans, label=kind, notes=notes)
 

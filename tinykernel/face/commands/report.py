@@ -198,9 +198,7 @@ def bench_command(
     rate = opened.origin.rate
     with showing_progress(quiet):
         results, too_small = args.each_that_fits(
-            names,
-            asked,
-            lambda name: bench(opened.model, name, clock=clock, rate=rate),
+            names, asked, lambda name: bench(opened.model, name, clock=clock, rate=rate)
         )
     if as_json:
         rows = [result.to_dict() for result in results]
