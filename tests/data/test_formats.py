@@ -132,7 +132,7 @@ def acquired(label: str, n: int = 40, **more) -> dict:
 
 
 @pytest.mark.parametrize("suffix", ["json", "cbor"])
-def test_acquisitions_of_edge_impulse(tmp_path, require_tool, suffix):
+def test_acquisitions_of_edge_impulse(tmp_path, require_tool, monkeypatch, suffix):
     """The label begins the name of the file; other .json in the folder are no recordings."""
     dumps = require_tool("cbor2").dumps if suffix == "cbor" else lambda x: json.dumps(x).encode()
     for label in ("wave", "idle"):
@@ -153,10 +153,8 @@ def test_acquisitions_of_edge_impulse(tmp_path, require_tool, suffix):
     file.write_bytes(dumps(acquired("a"))[:-9])
     assert "is no acquisition" in refused(file, 5)
     if suffix == "cbor":
-        monkeypatch = pytest.MonkeyPatch()
         monkeypatch.setitem(sys.modules, "cbor2", None)
         assert "tinykernel-mcu[formats]" in refused(file, 5)
-        monkeypatch.undo()
 
 
 def test_a_project_of_edge_impulse(tmp_path):

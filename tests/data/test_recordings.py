@@ -335,6 +335,7 @@ def test_names_of_files_tell_label_and_group(tmp_path):
 def test_field_of_a_name_that_is_no_name_of_python(field):
     """{1} in --name ended in a traceback of the module of regular expressions."""
     text, path = f"{{{field}}}_{{label}}", Path("7_yes.wav")
+    assert NamePattern("{label}{n}").find(Path("walk12.csv")) == ("walk", None)
     assert NamePattern(text).find(path) == ("yes", None)
     assert NamePattern(text, group=field).find(path) == ("yes", "7")
 

@@ -137,8 +137,8 @@ def _spread(
     counts = np.diff(np.append(firsts, len(values)))
     # The first and the last samples may be of a part of a packet.
     pace = float(np.median((steps / counts[:-1])[len(steps) > 1 :]))
-    is_gap = (steps > kinds.GAP * np.median(steps)) & (steps > kinds.GAP * pace * counts[:-1])
-    is_gap |= steps < 0
+    usual = np.maximum(np.median(steps), pace * counts[:-1])
+    is_gap = (steps > kinds.GAP * usual) | (steps < 0)
     gap = np.zeros(len(values) - 1, bool)
     gap[firsts[1:] - 1] = is_gap
     lengths = np.append(np.where(is_gap, pace * counts[:-1], steps), pace * counts[-1])

@@ -256,8 +256,7 @@ def _if_in_unit(track: Recording) -> str:
     if step <= 0:
         return ""
     ticks = next((n for n in UNITS_OF_TIME if n >= step), max(UNITS_OF_TIME))
-    unit = UNITS_OF_TIME[ticks][-1]
-    return f" (--set rate={ticks / step:.6g} if {track.time!r} is in {unit})"
+    return f" (--set rate={ticks / step:.6g} if {track.time!r} is in {UNITS_OF_TIME[ticks][-1]})"
 
 
 def window_starts(

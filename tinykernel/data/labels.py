@@ -31,11 +31,12 @@ _ROUNDED = 0.01  # seconds by which the end of a span may miss that of its sound
 def names_say(path: Path) -> str:
     """Say how names would hold the labels, with what divides the name of a file.
 
-    >>> names_say(Path("walk 2026-11-29.csv")), names_say(Path("walk/a1.csv"))
-    ("--name '{label} *' or --name '{label}/*'", "--name '{label}/*'")
+    >>> names_say(Path("walk 2026-11-29.csv")), names_say(Path("walk1.csv"))
+    ("--name '{label} *' or --name '{label}/*'", "--name '{label}{n}' or --name '{label}/*'")
     """
-    mark = re.match(r"[^\W\d_]+([-_ .]).", path.stem)
-    return (f"--name '{{label}}{mark[1]}*' or " if mark else "") + "--name '{label}/*'"
+    mark = re.match(r"[^\W\d_]+(?:([-_ .]).|\d+$)", path.stem)
+    rest = mark and (f"{mark[1]}*" if mark[1] else "{n}")
+    return (f"--name '{{label}}{rest}' or " if rest else "") + "--name '{label}/*'"
 
 
 def says_group(column: str) -> bool:
@@ -101,7 +102,8 @@ class NamePattern:
 
     The text describes the last parts of the path, without a suffix: ``"{label}_{person}_{n}"`` or
     ``"{person}/{label}/*"``. ``{field}`` is at least one character and as few as possible, ``*``
-    anything; neither contains a ``/``. `label` and `group` name fields, by default label, class,
+    anything; neither contains a ``/``. Right behind another field, as in ``"{label}{n}"``, ``{n}``
+    is digits. `label` and `group` name fields, by default label, class,
     target, word or y, and group, person, speaker, subject, patient, machine or device.
     """
 
@@ -113,7 +115,11 @@ class NamePattern:
         """Check the text, and find the fields of label and group."""
         fields = [name for name in _PARTS.findall(self.text) if name]
         are_braced = not set(_PARTS.sub("", self.text)) & set("{}")
-        if len(set(fields)) < len(fields) or "}{" in self.text or not are_braced:
+        if (
+            len(set(fields)) < len(fields)
+            or "}{" in self.text.replace("}{n}", "}")
+            or not are_braced
+        ):
             raise OptionError(
                 f"--name {self.text!r}: write each field once, as {{label}}, with text between them"
             )
@@ -151,7 +157,8 @@ class NamePattern:
         out, end = "", 0
         for part in _PARTS.finditer(self.text):
             out += re.escape(self.text[end : part.start()])
-            out += "([^/]+?)" if part[1] else "[^/]*"
+            is_behind = part[1] == "n" and self.text[: part.start()].endswith("}")
+            out += r"(\d+)" if is_behind else "([^/]+?)" if part[1] else "[^/]*"
             end = part.end()
         return out + re.escape(self.text[end:])
 

@@ -132,12 +132,15 @@ def files_with(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 
 def parts_of(names: Sequence[str]) -> list[str]:
-    """Return the folder of the part of each file, train or test; empty where a file has none.
+    """Return the part of each file, train or test, by folders or endings; empty if one has none.
 
     >>> parts_of(["a/Training/1.csv", "a/testing/1.csv"]), parts_of(["test/1.csv", "2.csv"])
     (['Training', 'testing'], [])
+    >>> parts_of(["Coffee_TRAIN.ts", "Coffee_TEST.ts"])
+    ['TRAIN', 'TEST']
     """
-    named = [[p for p in Path(n).parts[:-1] if p.lower() in (*TRAIN, *TEST)] for n in names]
+    words = [(*Path(name).parts[:-1], Path(name).stem.rpartition("_")[2]) for name in names]
+    named = [[word for word in each if word.lower() in (*TRAIN, *TEST)] for each in words]
     parts = [each[0] for each in named if each]
     are_both = len({part.lower() in TEST for part in parts}) == 2
     return parts if are_both and len(parts) == len(named) else []

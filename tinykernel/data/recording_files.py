@@ -40,6 +40,9 @@ _READERS: dict[str, Callable[[Path, Reading], Columns]] = {
     ".ts": read_ts,
 }
 
+# Formats with labels of their own, and no columns of labels or groups.
+_WITHOUT_COLUMNS = (".edf", ".bdf", ".json", ".cbor", ".ts")
+
 
 def find_recordings(path: str | os.PathLike[str]) -> tuple[list[Path], list[str]]:
     """Return the files of a recording, a folder or an archive, sorted, and their names."""
@@ -151,6 +154,8 @@ def _choose_labels(table: Columns, reading: Reading, named: str | None) -> None:
 
 def _read(path: Path, reading: Reading, samples: bool) -> Columns:
     suffix = path.suffix.lower()
+    if suffix in SOUNDS or (suffix in _WITHOUT_COLUMNS and reading.labels_needed):
+        _refuse_columns(path, reading)
     try:
         if path.is_dir():
             return read_session(path, reading)
@@ -166,6 +171,15 @@ def _read(path: Path, reading: Reading, samples: bool) -> Columns:
     )
 
 
+def _refuse_columns(path: Path, reading: Reading) -> None:
+    for option, value in (("--label", reading.label), ("--groups", reading.groups)):
+        if value is not None:
+            raise OptionError(
+                f"{path}: such a file has no column {value!r}; leave out {option}, or give its "
+                f"place in the file name, as in --name '{{{value}}}_*'"
+            )
+
+
 @lru_cache
 def _real_name(folder: str) -> str:
     """Return the name of a folder behind links."""
@@ -173,12 +187,6 @@ def _real_name(folder: str) -> str:
 
 
 def _from_sound(path: Path, reading: Reading, samples: bool) -> Columns:
-    for option, value in (("--label", reading.label), ("--groups", reading.groups)):
-        if value is not None:
-            raise OptionError(
-                f"{path}: a sound has no column {value!r}; leave out {option}, or give its place "
-                f"in the file name, as in --name '{{{value}}}_*'"
-            )
     X, rate, notes = read_sound(path, samples)
     if not len(X):
         raise DataError(f"{path}: holds no samples; remove it")

@@ -98,7 +98,8 @@ def split_recordings(
     random_state=seed)``. Of the parts without which every class still has training windows, the
     first one with the most classes is held out. A `test_size` of 0 holds out none.
 
-    Where each recording is in a folder train, training, test or testing, these are the parts.
+    Where each is in a folder train, training, test or testing, or its name ends so, these are the
+    parts.
     """
     if data.y is None:
         raise DataError(
@@ -111,12 +112,12 @@ def split_recordings(
         return train, ~train
     parts = parts_of(data.recordings)
     if parts:
-        train &= np.array([part.lower() in TRAIN for part in parts])[data.recording]
+        train = np.array([part.lower() in TRAIN for part in parts])[data.recording]
         only = sorted(map(str, {*data.y[~train].tolist()} - {*data.y[train].tolist()}))
-        if only or train.all():
+        if only:
             raise RowsError(
-                f"{data.source}: its folders {join(sorted(set(parts)))} split it, but training has "
-                f"no {join(only) or 'test part'}; move recordings, or say the labels with --name"
+                f"{data.source}: {join(sorted(set(parts)))} of its paths split it, and training "
+                f"has no {join(only)}; move recordings, or say the labels with --name"
             )
         return train, ~train
     names, group = np.unique(data.groups, return_inverse=True)
@@ -160,7 +161,7 @@ def as_dataset(data: Windows, test_size: float = 0.2, seed: int = 0) -> Dataset:
         unit = "recording" if set(groups) <= set(data.recordings) else "group"
         which = f": {', '.join(np.unique(groups[test]))}" if n_test <= 3 else ""
         folders = sorted(set(parts_of(data.recordings)))
-        how = f"as the folders {join(folders)} split them" if folders else f"seed {seed}"
+        how = f"as {join(folders)} of their paths split them" if folders else f"seed {seed}"
         split = split.replace("no test windows", count(int(test.sum()), "test window")) + (
             f" ({n_test} of {count(n_train + n_test, unit)} held out{which}; {how})"
         )

@@ -52,9 +52,8 @@ def in_takes(windows: Windows) -> Windows:
     Where a label has fewer than three of them, recordings stay apart: the voice is one's own.
     """
     names = [each.name for each in windows.stretches]
-    if parts_of(windows.recordings):
-        return windows
-    if set(windows.groups.tolist()) - set(windows.recordings) or len(set(names)) < len(names):
+    are_said = parts_of(windows.recordings) or set(windows.groups.tolist()) - set(names)
+    if are_said or len(set(names)) < len(names):
         return windows
     numbers = takes_of([each.X for each in windows.stretches]).tolist()
     labels = {each.name: str(each.y[0]) for each in windows.stretches if each.y is not None}

@@ -224,8 +224,7 @@ def _refuse_counters(tracks: Sequence[Recording]) -> None:
     raise DataError(
         f"{tracks[0].table.file}: the column {name!r} {reason}; leave it out with --set "
         f"drop={quote(name)}, say with --set time={quote(name)} that it holds times, or keep it "
-        "with --set "
-        "inputs=NAMES"
+        "with --set inputs=NAMES"
     )
 
 

@@ -60,11 +60,8 @@ def source_of(options: Mapping[str, Any], image_shape: tuple[int, ...] | None = 
         return RecordingSource(data, _reading_of(options))
     if kind == "pictures":
         return PictureSource(data, _pictures_of(options, image_shape), of_values)
-    window, hop, names = (
-        options["window_shape"],
-        options["hop"],
-        ["time", "name", "short", "label_at", "axes", "clips"],
-    )
+    window, hop = options["window_shape"], options["hop"]
+    names = ["time", "name", "short", "label_at", "axes", "clips"]
     if window is None:
         names.append("rate")  # with a window_shape, rate is for the spectrum
     _refuse(options, names, "only for recordings; give --window")

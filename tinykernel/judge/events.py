@@ -477,5 +477,5 @@ def _csv(recording: Recording, first: int, labels: Sequence[str], rate: int) -> 
     writer.writerow(["time_s", *recording.channels, "label"])
     for i, label in enumerate(labels, first):
         time = f"{(recording.first + i) / (recording.rate or rate):.6f}"
-        writer.writerow([time, *recording.X[i].tolist(), label])
+        writer.writerow([time, *recording.X[i], label])
     return out.getvalue().encode()

@@ -41,8 +41,7 @@ def read_acquisition(path: Path, reading: Reading) -> Columns:
         place = "has no values" if not rows else f"sample {wrong} does not fit {join(names, 8)}"
         raise DataError(f"{path}: {place}; correct it")
     # null, and what is undefined, is a missing value.
-    number = (int, float)
-    values = [[x if isinstance(x, number) else np.nan for x in row] for row in rows]
+    values = [[x if isinstance(x, int | float) else np.nan for x in row] for row in rows]
     columns = dict(zip(names, np.array(values, np.float64).T, strict=True))
     label = path.name.split(".")[0]
     return Columns(path, columns, of_all(label, len(rows)), rate=1000 / interval)

@@ -53,8 +53,7 @@ def _from_table(table: TextTable | ArrowTable, chooser: ColumnChooser, reading: 
     time, taken = reading.time, (*chooser.channels, *reading.drop, reading.time, reading.label)
     usual = [name for name in table.names if says_group(name) and name not in taken]
     if reading.groups is None and usual:
-        selection = replace(chooser.selection, groups=usual[0])
-        chooser = replace(chooser, selection=selection)
+        chooser = replace(chooser, selection=replace(chooser.selection, groups=usual[0]))
     label, group, _ = chooser.positions(table.names)
     data, faults = {}, {}
     for i, name in enumerate(table.names):

@@ -13,7 +13,6 @@ import typer
 from tinykernel.base.errors import TinykernelError
 from tinykernel.base.files import template_engine, write_bytes_atomically
 from tinykernel.base.text import count, join
-from tinykernel.data.paths import as_packed
 from tinykernel.face import arguments as args
 from tinykernel.face.evaluation import print_notes
 from tinykernel.face.output import print_json, print_pairs, print_table, showing_progress
@@ -146,7 +145,7 @@ def _of_recordings(source: RecordingSource, share: float, seed: int) -> _Shown:
             tracks, notes = source.tracks()
         except TinykernelError:
             raise error from None
-        shown.cautions.append(as_packed(str(error)))
+        shown.cautions.append(str(error))
     first = tracks[0]
     shown.channels = first.channels
     shown.facts = {
@@ -165,7 +164,7 @@ def _of_recordings(source: RecordingSource, share: float, seed: int) -> _Shown:
             shown.take(source.train_rows(share, seed))
             shown.notes += [note for note in source.windows().notes if note not in shown.notes]
         except TinykernelError as error:
-            shown.cautions.append(as_packed(str(error)))
+            shown.cautions.append(str(error))
     return shown
 
 
