@@ -104,7 +104,7 @@ class NamePattern:
     ``"{person}/{label}/*"``. ``{field}`` is at least one character and as few as possible, ``*``
     anything; neither contains a ``/``. Right behind another field, as in ``"{label}{n}"``, ``{n}``
     is digits. `label` and `group` name fields, by default label, class,
-    target, word or y, and group, person, speaker, subject, patient, machine or device.
+    target, word or y, and one of `GROUPS`.
     """
 
     text: str
