@@ -79,10 +79,8 @@ def edf(path: Path, pyedflib, rates: tuple[int, ...] = (100, 100), marks=((0, 5)
 
     with pyedflib.EdfWriter(str(path), len(rates), pyedflib.FILETYPE_EDFPLUS) as file:
         limits = {"physical_min": -1000, "physical_max": 1000}
-        hertz = enumerate(rates)
-        file.setSignalHeaders(
-            [header(f"EEG {i}", sample_frequency=rate, **limits) for i, rate in hertz]
-        )
+        headers = [header(f"EEG {i}", sample_frequency=n, **limits) for i, n in enumerate(rates)]
+        file.setSignalHeaders(headers)
         t = [np.arange(10 * rate) / rate for rate in rates]
         file.writeSamples([500 * np.sin(3 * each) for each in t])
         for (begin, length), stage in zip(marks, ("wake", "sleep"), strict=True):

@@ -229,7 +229,6 @@ _MOTION, _WORDS = "train motion --window 1s --name '{label}_*'", "train words --
 # The name of a source, what writes it, what is typed first, and what the refusal of that says.
 OTHERS: list[tuple[str, Writer, str, str]] = [
     ("axes XYZ", of_logger("time_ms,X,Y,Z\n", _XYZ[1]), _MOTION, ""),
-    ("axes zyx", of_logger("time_ms,z,y,x\n", _XYZ[1]), _MOTION, ""),
     ("no label said", of_logger(*_XYZ), "train motion --window 1s", "--name '{label}_*'"),
     ("short gestures", of_short_gestures, _MOTION, "--set short=pad"),
     ("trailing comma", of_logger("t_ms,x,y,z,\n", "{t},{x},{y},{z},\n"), _MOTION, ""),
@@ -258,7 +257,6 @@ OTHERS: list[tuple[str, Writer, str, str]] = [
     ("RF64", of_form(".wav", "RF64", "PCM_16"), _WORDS, ""),
     ("Wave64", of_form(".w64", "W64", "PCM_16"), _WORDS, ""),
     ("mu-law", of_form(".wav", "WAV", "ULAW"), _WORDS, ""),
-    ("A-law", of_form(".wav", "WAV", "ALAW"), _WORDS, ""),
     ("AIFF", of_form(".aiff", "AIFF", "PCM_16"), _WORDS, ""),
     ("loud", of_form(".ogg", "OGG", "VORBIS", 3e-4), _WORDS, ""),
     ("all zeros", of_dead_microphone, _WORDS, ""),

@@ -173,8 +173,8 @@ def _is_header(cells: Sequence[str], known: frozenset[str], below: Sequence[str]
     folded = [cell.casefold() for cell in cells]
     if any(folded.count(name.casefold()) == 1 for name in known):
         return True
-    numbers = folded[not folded[0] :]
-    if len(numbers) > 2 and numbers == [*map(str, range(len(numbers)))]:  # of pandas
+    of_pandas = [*map(str, range(len(folded)))]
+    if len(folded) > 2 and folded in (of_pandas, ["", *of_pandas[:-1]]):
         return True
     pairs = zip(folded, below, strict=False)
     repeated = [cell for name, cell in pairs if name and folded.count(name) > 1]

@@ -139,9 +139,9 @@ def parts_of(names: Sequence[str]) -> list[str]:
     >>> parts_of(["Coffee_TRAIN.ts", "Coffee_TEST.ts"])
     ['TRAIN', 'TEST']
     """
-    words = [(*Path(name).parts[:-1], Path(name).stem.rpartition("_")[2]) for name in names]
+    words = [(Path(name).stem.rpartition("_")[2], *Path(name).parts[:-1]) for name in names]
     named = [[word for word in each if word.lower() in (*TRAIN, *TEST)] for each in words]
-    parts = [each[0] for each in named if each]
+    parts = [each[-1] for each in named if each]  # the nearest folder, else the ending
     are_both = len({part.lower() in TEST for part in parts}) == 2
     return parts if are_both and len(parts) == len(named) else []
 

@@ -266,8 +266,8 @@ class RecordingSource:
         if not _are_sounds(cut):
             return dataset
         may_be_words = self.reading.clips == "auto" and len(cut.channels) > 1
-        is_silent = any(map(is_background, np.unique(dataset.y_train).tolist()))
-        advice = [_ADVICE_ON_CHANNELS] * may_be_words + [_ADVICE_ON_SILENCE] * (not is_silent)
+        has_silence = any(map(is_background, np.unique(dataset.y_train).tolist()))
+        advice = [_ADVICE_ON_CHANNELS] * may_be_words + [_ADVICE_ON_SILENCE] * (not has_silence)
         return replace(dataset, notes=(*dataset.notes, *advice))
 
     def rows(self, test_size: float | None = None, seed: int = 0) -> Rows:

@@ -217,9 +217,7 @@ def _with_also(path: str, dataset: Dataset) -> Dataset:
     if found.y is None or not set(found.y.tolist()) <= known:
         there = "no labels" if found.y is None else f"labels {join(sorted(set(found.y.tolist())))}"
         raise DataError(f"{path}: has {there}; give recordings of {join(sorted(known))}")
-    group, clips = dataset.group_train, dataset.clips
-    if group is not None:
-        group = np.concatenate([group, np.char.add("also ", found.groups)])
+    groups, clips = np.char.add("also ", found.groups), dataset.clips
     note = f"{path}: {count(len(found.y), 'window')} are trained on, too"
     if clips:  # the training learns from them, and not from windows
         clips += (more := found.clips(set(found.groups.tolist())))
@@ -228,7 +226,7 @@ def _with_also(path: str, dataset: Dataset) -> Dataset:
         dataset,
         X_train=np.concatenate([dataset.X_train, _of_type(found.inputs, dataset, path)]),
         y_train=np.concatenate([dataset.y_train, found.y]),
-        group_train=group,
+        group_train=np.concatenate([np.asarray(dataset.group_train), groups]),
         clips=clips,
         notes=(*dataset.notes, note),
     )
