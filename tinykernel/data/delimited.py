@@ -171,10 +171,9 @@ def _has_number(cells: Sequence[str]) -> bool:
 def _is_header(cells: Sequence[str], known: frozenset[str], below: Sequence[str]) -> bool:
     """Whether the first line has a known name, or no number; `below` is the next one."""
     folded = [cell.casefold() for cell in cells]
-    if any(folded.count(name.casefold()) == 1 for name in known):
-        return True
-    of_pandas = [*map(str, range(len(folded)))]
-    if len(folded) > 2 and folded in (of_pandas, ["", *of_pandas[:-1]]):
+    numbers = [*map(str, range(len(folded)))]
+    is_of_pandas = len(folded) > 2 and folded in (numbers, ["", *numbers[:-1]])
+    if is_of_pandas or any(folded.count(name.casefold()) == 1 for name in known):
         return True
     pairs = zip(folded, below, strict=False)
     repeated = [cell for name, cell in pairs if name and folded.count(name) > 1]

@@ -95,9 +95,9 @@ def checked_spans(
     within = sum(b.first + 1 < a.end and a.label != b.label for a, b in pairwise(spans))
     if within:
         notes["where annotations overlap, the one that begins later counts: {n} of them"] = within
-    owner = np.full(n + 1, -1)
+    owner = np.full(n + 1, -1, np.int32)
     for i, span in enumerate(spans):
-        owner[span.first : min(span.end, n)] = i
+        owner[max(span.first, 0) : min(max(span.end, 0), n)] = i
     edges = [0, *(np.flatnonzero(np.diff(owner)) + 1).tolist()]
     parts = [(a, b, int(owner[a])) for a, b in pairwise(edges)]
     return tuple(Span(a, b, spans[i].label) for a, b, i in parts if i >= 0) or None
