@@ -233,7 +233,10 @@ def test_folders_of_apps(tmp_path, app):
     one = next(i for i, name in enumerate(found.channels) if name.lower().startswith("gyroscope x"))
     t = 0.3 + np.arange(100) / 100
     np.testing.assert_allclose(found.X[0][:, one], np.sin(t), atol=1e-4)
-    assert "--name" in refused(tmp_path, "1s")
+    assert "--name '{label}_*' or" in refused(tmp_path, "1s")
+    for number in (1, 2):  # all titles begin with one word, which is no label.
+        session(tmp_path / "run" / f"Motion {number}", app)
+    assert "the labels with --name '{label}/*'" in refused(tmp_path / "run", "1s")
     session(tmp_path / "sit_1", app, begin=9.0)
     assert "have no time in common" in refused(tmp_path / "sit_1", "1s", name="{label}_*")
 

@@ -1,6 +1,7 @@
 """Recordings as loggers and recorders write them: nothing is lost, and what is changed is said."""
 
 import struct
+import wave
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -256,6 +257,27 @@ def test_a_finished_model_takes_a_column_of_labels(tmp_path):
     other = RecordingSource(file, replace(reading, classes=("up", "down"))).windows()
     assert set(other.y) == {tmp_path.name}
     assert any("'label' is not used" in note for note in other.notes)
+    unlike = RecordingSource(logs(tmp_path / "logs"), replace(reading, name="{label}_*")).windows()
+    assert unlike.y is None
+    assert "without a label: names are not like '{label}_*' (4 files)" in unlike.notes
+
+
+def test_words_are_not_looked_for_where_labels_have_spans(tmp_path):
+    """Clips of two channels are told how words in them are found, recordings with spans not."""
+    for at in range(4):
+        label = ("word", "noise")[at % 2]
+        sound = b"\0\1\2\3" * 24000
+        (tmp_path / label).mkdir(exist_ok=True)
+        with wave.open(str(tmp_path / label / f"{at}.wav"), "wb") as file:
+            file.setparams((2, 2, 8000, 0, "NONE", ""))
+            file.writeframes(sound)
+    reading = Reading(window="1s", clips="auto")
+    source = RecordingSource(tmp_path, reading)
+    assert any("set drop='channel 2'" in note for note in source.train_rows(0.5, 0).notes)
+    for file in tmp_path.rglob("*.wav"):
+        file.with_suffix(".txt").write_text("0\t1.5\tword")
+    source = RecordingSource(tmp_path, reading)
+    assert not any("drop=" in note for note in source.train_rows(0.5, 0).notes)
 
 
 def test_recordings_of_two_rates_are_resampled(tmp_path):

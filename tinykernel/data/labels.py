@@ -31,12 +31,17 @@ _ROUNDED = 0.01  # seconds by which the end of a span may miss that of its sound
 def names_say(path: Path) -> str:
     """Say how names would hold the labels, with what divides the name of a file.
 
+    A word that all files of a folder begin with, as the title of an experiment, is no label.
+
     >>> names_say(Path("walk 2026-11-29.csv")), names_say(Path("walk1.csv"))
     ("--name '{label} *' or --name '{label}/*'", "--name '{label}{n}' or --name '{label}/*'")
     """
-    mark = re.match(r"[^\W\d_]+(?:([-_ .]).|\d+$)", path.stem)
-    rest = mark and (f"{mark[1]}*" if mark[1] else "{n}")
-    return (f"--name '{{label}}{rest}' or " if rest else "") + "--name '{label}/*'"
+    mark = re.match(r"([^\W\d_]+)(?:([-_ .]).|\d+$)", path.stem)
+    files = [each.name for each in path.parent.glob(f"*{path.suffix}")]
+    if not mark or (len(files) > 1 and all(name.startswith(mark[1]) for name in files)):
+        return "--name '{label}/*'"
+    rest = f"{mark[2]}*" if mark[2] else "{n}"
+    return f"--name '{{label}}{rest}' or --name '{{label}}/*'"
 
 
 def says_group(column: str) -> bool:

@@ -148,6 +148,8 @@ def _choose_labels(table: Columns, reading: Reading, named: str | None) -> None:
         return
     if table.label is not None:
         table.notes[f"column {table.label!r} is not used: --name says the labels"] = 0
+    if named is None and reading.classes:
+        table.notes[f"without a label: names are not like {reading.name!r}"] = 0
     table.y = None if named is None else of_all(named, table.n_rows)
     table.label = table.spans = None
 

@@ -160,7 +160,7 @@ _ADVICE_ON_ONE_WORD = (
 )
 _ADVICE_ON_CHANNELS = (
     "the clips have several channels, so that each window has the label of its clip; to look for "
-    "words somewhere in clips leave one channel, as by --drop 'channel 2'"
+    "words somewhere in clips leave one channel, as by --set drop='channel 2'"
 )
 _FEW_CLIPS = 20  # of a word
 _ADVICE_ON_SILENCE = (
@@ -265,7 +265,8 @@ class RecordingSource:
             return replace(dataset, notes=(*dataset.notes, *_notes_on_words(cut), *few))
         if not _are_sounds(cut):
             return dataset
-        may_be_words = self.reading.clips == "auto" and len(cut.channels) > 1
+        are_clips = all(table.spans is None for table in self._files[0])
+        may_be_words = are_clips and self.reading.clips == "auto" and len(cut.channels) > 1
         has_silence = any(map(is_background, np.unique(dataset.y_train).tolist()))
         advice = [_ADVICE_ON_CHANNELS] * may_be_words + [_ADVICE_ON_SILENCE] * (not has_silence)
         return replace(dataset, notes=(*dataset.notes, *advice))

@@ -172,6 +172,7 @@ def rows_to_judge(
     # is the file of the training rows, if not `data`. Labels none of which is a class are refused.
     from tinykernel.data.load import PictureSource
     from tinykernel.data.partition import TEST_PART
+    from tinykernel.data.recordings import RecordingSource
 
     training = own_training(file, data)
     rows = rows_for(file, data, held_out=training is not None)
@@ -180,7 +181,10 @@ def rows_to_judge(
         where = repr(file.origin.label) if file.origin.label else "label, target, class or y"
         hint = f"{similar(file.origin.label or '', _columns(data), repr)} "
         problem = f"has no labels; {hint.lstrip()}add a column or array called {where}"
-        if isinstance(file.source(data), PictureSource):
+        if isinstance(source := file.source(data), RecordingSource) and source.reading.name:
+            problem = f"no name is like {source.reading.name!r}, which says the labels; rename the "
+            problem += f"files, or add a column called {where}"
+        elif isinstance(source, PictureSource):
             problem = "no picture is in the folder of a class "
             problem += f"({visible(join(file.model.classes, 4))}); rename its folder"
         raise DataError(f"{data}: {problem}")

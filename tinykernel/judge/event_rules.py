@@ -249,15 +249,17 @@ class EventCalibration:
     def remarks(self) -> tuple[str, ...]:
         """The cautions, and what to try where few events are hit."""
         if not self.heard.hit.size:
-            unknown = "no event of a class is in the recordings: how many are hit is unknown"
+            unknown = "no event of a class is labelled: all counts as background"
             return *self.cautions, f"{unknown}; give recordings with labelled events, too"
         hits = float(self.heard.hit.mean())
         if hits >= _FEW_HITS:
             return self.cautions
         convolutions, options = self.model.find(Separable), ""
         if convolutions is not None:
-            options = "--set streaming=on, " * (convolutions.row_strides is None)
-            options += "--set teachers=3, "
+            # Whole clips, of which streams are learned, have no teachers.
+            is_stream = convolutions.row_strides is not None
+            options = "--set streaming=on, --set teachers=3, "
+            options = "more recordings of the word, by more people, " if is_stream else options
         return (
             *self.cautions,
             f"{100 * hits:.0f} % of the events are hit: train with {options}a shorter --hop, more "

@@ -224,7 +224,7 @@ def _other_sounds(classes: Sequence[object], background: Sequence[object]) -> tu
     if not others or not set(others).isdisjoint(map(str, background)):
         return ()
     names = ",".join([*map(str, background), *others])
-    return (f"{join(others)} makes events; for other sounds give --set background={names}",)
+    return (f"{join(others)} makes events; if it is background, give --set background={names}",)
 
 
 def right_alone(
