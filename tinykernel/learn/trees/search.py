@@ -372,7 +372,11 @@ class LinearPart:
         """Train a linear part on levels Q; `scale` is the unit of each output in the scores."""
         epochs = min(_MOST_EPOCHS, round(_EPOCHS * max(1.0, np.sqrt(_ROWS / len(Q)))))
         recipe = training.LinearRecipe(
-            _BITS, epochs, batch_rows=64 if len(Q) < 4000 else 128, dropout=training.linear_dropout(Q.shape[1]), losses=losses
+            _BITS,
+            epochs,
+            batch_rows=64 if len(Q) < 4000 else 128,
+            dropout=training.linear_dropout(Q.shape[1]),
+            losses=losses,
         )
         rows = training.TrainingRows(Q, target.astype(np.float32), weight.astype(np.float32))
         learner = training.LinearLearner(rows, recipe)
