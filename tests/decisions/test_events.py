@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from tinykernel.base.errors import RowsError
 from tinykernel.data.reading import Recording
 from tinykernel.data.recordings import windows
 from tinykernel.judge import event_rules as rules
-from tinykernel.judge.events import TABLE, Mistake, save_worst
+from tinykernel.judge.events import TABLE, Mistake, in_pauses, save_worst
 from tinykernel.model.answers import Events, sums_over
 
 SECOND = 10
@@ -219,3 +220,15 @@ def test_pieces_of_tables_are_recordings(tmp_path):
 
 def pieces(folder):
     return sorted(file for file in (folder / "worst").rglob("*.csv") if file.name != TABLE)
+
+
+def test_words_that_are_found_in_pauses_are_counted():
+    """Where only clips of words have pauses, these are taken for the words, and that is said."""
+    clip = np.zeros((40, 1), np.int16)
+    clip[20:28] = [[900], [-900]] * 4
+    model = SimpleNamespace(input=SimpleNamespace(rows=8))
+    clips = [(clip, "word", str(i)) for i in range(10)]
+    places = dict.fromkeys(map(str, range(10)), 18)
+    assert in_pauses(model, clips, places) == ()
+    (note,) = in_pauses(model, clips, places | {"0": 2, "1": 30})
+    assert note.startswith("2 of 10 words")

@@ -30,6 +30,8 @@ from tinykernel.pieces.record import raw_values
 _ALARMS = 5.0  # in joined clips, at the promised rate
 _MOST_JOINED = 2**31  # values of joined clips
 _FEW_WINDOWS = 256  # of each recording, to recognise the training
+# How much softer a pause is than the loudest window, in power; the share of words that is many.
+_SOFTER, _MANY = 8, 0.2
 #: Columns of `curve_in_words`.
 CURVE_COLUMNS = ("threshold", "missed", "false alarms/h")
 #: By what the least sums are multiplied for the curve of misses against false alarms.
@@ -171,6 +173,22 @@ def places_in(model: IntegerModel, clips: Clips, background: Sequence[object]) -
             if margin.size:
                 places[name] = int(margin.argmax()) * model.hop
     return places
+
+
+def in_pauses(model: IntegerModel, clips: Clips, places: Mapping[str, int]) -> tuple[str, ...]:
+    """Say how many words were found where their clips are far softer than elsewhere, if many."""
+    soft = 0
+    for samples, _, name in clips:
+        if name in places:
+            power = np.square(samples - samples.mean()).sum(axis=1).cumsum()
+            power = power[model.input.rows - 1 :] - np.append(0, power[: -model.input.rows])
+            soft += int(power[places[name]] * _SOFTER < power.max())
+    if soft < _MANY * len(places) or not soft:
+        return ()
+    return (
+        f"{soft} of {len(places)} words were found in a pause of their recordings, as if pauses "
+        "were the word: give background with pauses, such as silence of the same room",
+    )
 
 
 def calibrate_held_out(

@@ -142,7 +142,7 @@ def _train_all(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
         result |= accuracies(trained, dataset, training.evaluation)
         names = [f"{part}_{of}" for part in ("train", "test") for of in ("accuracy", "r2")]
         if dataset.words:
-            result |= _of_words(trained.model, dataset, about)
+            result |= _of_words(training)
         about["accuracy"] = {name: result[name] for name in names if result.get(name) is not None}
         return training, result | training.save()
     except BaseException:
@@ -150,17 +150,23 @@ def _train_all(options: dict[str, Any]) -> tuple[_Training, dict[str, Any]]:
         raise
 
 
-def _of_words(model: IntegerModel, dataset: Dataset, about: dict[str, Any]) -> dict[str, Any]:
+def _of_words(training: _Training) -> dict[str, Any]:
     """Note where words were found in their clips, and judge those held out along time."""
     from tinykernel.judge import events
 
+    model, dataset = training.trained.model, training.dataset
     silent, cut = dataset.origin.background_of(model.classes), dataset.origin.recordings
     assert cut is not None
     assert cut.rate is not None
     places = events.places_in(model, dataset.clips, silent)
-    about["places"] = {name: round(place / cut.rate, 3) for name, place in places.items()}
+    training.about["places"] = {name: round(at / cut.rate, 3) for name, at in places.items()}
+    notes = *dataset.notes, *events.in_pauses(model, dataset.clips, places)
+    training.dataset = replace(dataset, notes=notes)
     along = events.calibrate_held_out(model, dataset.clips_test, cut.rate, silent, _PROMISED)
-    return {} if along is None else {"along_time": along.to_dict() | {"line": along.line}}
+    found: dict[str, Any] = {"notes": list(notes)}
+    return (
+        found if along is None else found | {"along_time": along.to_dict() | {"line": along.line}}
+    )
 
 
 def _with_baselines(
