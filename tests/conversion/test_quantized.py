@@ -401,6 +401,30 @@ def lite_residual(schema):
     return lite, rows.astype(np.float32)
 
 
+def lite_normalized(schema):
+    """Return what Keras writes of Reshape, Normalization and a largest value of all positions."""
+    rng, rows = np.random.default_rng(0), X.astype(np.float32)
+    lite, x = _Lite(schema, rows), rows.reshape(-1, 8, 8, 1)
+    shape = lite.tensor((4,), "INT32", data=np.array([1, 8, 8, 1], np.int32))
+    lite.go_on("RESHAPE", schema.ReshapeOptionsT(), x, (shape,), lite.levels)
+    middle = lite.tensor((1, 1, 1, 1), "INT8", 5 / 100, 0, np.int8([100]))
+    x = x - 5
+    lite.go_on("SUB", schema.SubOptionsT(), x, (middle,))
+    kernel, bias = rng.normal(size=(160, 5, 5, 1)) / 9, rng.normal(size=160) / 4
+    views = np.lib.stride_tricks.sliding_window_view(x[..., 0], (5, 5), (1, 2))
+    x = np.maximum(np.einsum("nyxij,oij->nyxo", views, kernel[..., 0]) + bias, 0)
+    options = schema.Conv2DOptionsT()
+    options.strideH = options.strideW = options.dilationHFactor = options.dilationWFactor = 1
+    options.padding = options.fusedActivationFunction = 1
+    lite.sums("CONV_2D", options, kernel, bias, x)
+    axes, x = lite.tensor((2,), "INT32", data=np.array([1, 2], np.int32)), x.max(axis=(1, 2))
+    lite.go_on("REDUCE_MAX", schema.ReducerOptionsT(), x, (axes,), lite.levels)
+    last = RidgeClassifier(10).fit(x, Y)
+    made, options = x @ last.coef_.T + last.intercept_, schema.FullyConnectedOptionsT()
+    lite.sums("FULLY_CONNECTED", options, last.coef_, last.intercept_, made)
+    return lite, rows
+
+
 @pytest.mark.parametrize("shape", [(1, 8, 1, 8), (1, 4, 16)])
 def test_values_of_tensorflow_lite_that_lie_otherwise_are_refused(shape, tmp_path):
     """A signal along the rows of an image was read as one along its columns."""
@@ -417,7 +441,12 @@ def test_values_of_tensorflow_lite_that_lie_otherwise_are_refused(shape, tmp_pat
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("network", "floats"),
-    [(lite_perceptron, False), (lite_images, True), (lite_residual, True)],
+    [
+        (lite_perceptron, False),
+        (lite_images, True),
+        (lite_residual, True),
+        (lite_normalized, True),
+    ],
 )
 def test_files_of_tensorflow_lite_are_converted(network, floats, tmp_path):
     """Labels of LiteRT within 0.5 points, rows with channels last; C agrees."""

@@ -72,12 +72,8 @@ class FloatNetwork:
         if not self.layers:
             if X is None:
                 raise lacking_rows("network")
-            self.sizes = self._sizes_of(np.shape(X)[1:])
-            # A signal is an image of one row.
-            rows, columns = [1, 1, *self.sizes[1:]][-2:]
-            self.shape = self._now = rows, columns, self.sizes[0]
+            self.lay_out(self._sizes_of(np.shape(X)[1:]))
             self.n_features_in_ = prod(self.sizes)
-            self.rank = len(self.sizes) + 1
             self.read(self)
             last = self._last
             if last is None or last.bends or last.pools or last.curve or last.branches:
@@ -222,6 +218,18 @@ class FloatNetwork:
         """Whether its values have no shape after the layers so far."""
         return self._now[:2] == (1, 1)
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether its values are those of rows of one axis."""
+        return len(self.sizes) == 1 and not self.layers
+
+    def lay_out(self, sizes: tuple[int, ...]) -> None:
+        """Take rows as those of axes of these lengths, channels first."""
+        # A signal is an image of one row.
+        rows, columns = [1, 1, *sizes[1:]][-2:]
+        self.sizes, self.rank = sizes, len(sizes) + 1
+        self.shape = self._now = rows, columns, sizes[0]
+
     def add(self, place: str, name: str) -> None:
         """Add the operation of a name of ONNX."""
         self._go_on(place)
@@ -241,7 +249,7 @@ class FloatNetwork:
                 "BatchNorm1d, ReLU and a mean over time in its place, of windows of samples"
             )
         elif name not in _NOTHING:
-            raise ConvertError(f"convert: {place} is not supported")
+            raise ConvertError(f"convert: {place} is not supported; train the network without it")
 
     def add_clip(self, place: str, low: float = 0.0, top: float = np.inf) -> None:
         """Add ``min(max(x, 0), top)``."""

@@ -2,6 +2,7 @@
 
 from functools import partial
 from importlib import import_module
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ _POOLS = ("MAX_POOL_2D", "AVERAGE_POOL_2D")
 _ENDS = {"SOFTMAX": "Softmax", "LOGISTIC": "Sigmoid"}
 _CURVES = {"TANH": "Tanh", "LOGISTIC": "Sigmoid", "ELU": "Elu", "HARD_SWISH": "HardSwish"}
 _LEVELS = ("QUANTIZE", "DEQUANTIZE")
+_OF_POSITIONS = ("MEAN", "REDUCE_MAX")
+_VALUES = ("ADD", "SUB", "MUL", *_OF_POSITIONS)
 #: Of the shape for a Reshape, which the tensor behind that has, too.
 _OF_SHAPES = ("SHAPE", "STRIDED_SLICE", "PACK")
 _SHAPES = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
@@ -83,8 +86,8 @@ class _Graph:
         if shape not in shapes:
             sizes = " x ".join(map(str, shape))
             raise ConvertError(
-                f"convert: {place} gives {sizes} values in an order that is not known; keep rows, "
-                "columns and channels, or use Flatten"
+                f"convert: {place} gives {sizes} values in an order that is not known; put Reshape "
+                "first, keep rows, columns and channels, or use Flatten"
             )
 
     def shape(self, tensor: int) -> tuple[int, ...]:
@@ -191,11 +194,14 @@ def _add(
             raise ConvertError(f"convert: {place} pools patches that are not side by side")
         network.add_pool(place, size, kind != "MAX_POOL_2D")
         _clip(network, options, place)
-    elif kind in ("ADD", "MUL", "MEAN"):
+    elif kind in _VALUES:
         _add_values(graph, network, operator, kind, place, others)
     elif kind in _SHAPES:
-        if len(graph.shape(output)) == 1:
+        *axes, channels = graph.shape(output)
+        if not axes:
             network.add(place, "Flatten")
+        elif network.is_untouched and prod(axes) > 1:
+            network.lay_out((channels, *axes))
     elif kind in _CLIPS:
         network.add_clip(place, 0.0, _CLIPS[kind])
     elif kind == "LEAKY_RELU":
@@ -214,20 +220,22 @@ def _add(
 def _add_values(
     graph: _Graph, network: FloatNetwork, operator: Any, kind: str, place: str, others: list[Mark]
 ) -> None:
-    """Add values of another branch, constants by channel, or means of all positions."""
+    """Add values of another branch, constants by channel, or one value of all positions."""
     if others:
         network.add_values(place, others[0])
     else:
         constant = graph.numbers(int(operator.Inputs(1)), place)[0]
         rank = len(graph.shape(int(operator.Inputs(0)))) + 1
-        if kind == "MEAN":
+        if kind in _OF_POSITIONS:
             if sorted(constant.astype(int).ravel() % rank) != list(range(1, rank - 1)):
                 raise ConvertError(f"convert: {place} is supported with all positions only")
-            network.add_pool(place, None, True)
+            network.add_pool(place, None, kind == "MEAN")
             return
         if constant.size > 1 and constant.shape[-1] != constant.size:
             raise ConvertError(f"convert: {place} has constants by position, not by channel")
-        network.add_line(place, *((constant, 0.0) if kind == "MUL" else (1.0, constant)))
+        gain = constant if kind == "MUL" else np.ones(1)
+        bias = {"ADD": constant, "SUB": -constant}.get(kind, np.zeros(1))
+        network.add_line(place, gain, bias)
     _clip(network, graph.options(operator, f"{kind.title()}Options"), place)
 
 
