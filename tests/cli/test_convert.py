@@ -114,6 +114,7 @@ def test_categories_of_text_are_those_of_the_booster(tmp_path, require_tool):
     succeeded("predict", tmp_path / "m.tkm", tmp_path / "rows.csv")
     loaded = tinykernel.load(tmp_path / "m.tkm")
     assert np.array_equal(loaded.predict(frame) == 1, mode == "green")
+    assert tinykernel.export(loaded, "host", tmp_path / "p", vectors=frame[:8])  # refused text
 
 
 def test_a_damaged_file_of_trees_is_one_line(tmp_path, require_tool):

@@ -52,6 +52,8 @@ def test_numbers_of_an_earlier_training_hold(tmp_path):
     header = "colour,ripe,weight"
     other.write_text(f"{header}\nblue,no,3\ngreen,yes,?\n")
     assert load_rows(other, selection=selection).X.tolist() == [[0, 0, 3], [1, 1, -1]]
+    other.write_text(f"{header}\nblue,no,True\ngreen,yes,false\n")  # as to_csv writes bools
+    assert load_rows(other, selection=selection).X.tolist() == [[0, 0, 1], [1, 1, 0]]
     other.write_text(f"{header}\nblue,no,3\npink,yes,1\n")
     refused(DataError, load_rows, other, selection=selection)
     other.write_text(f"{header}\nblue,NA,3\n")

@@ -124,6 +124,8 @@ def test_gaps_of_an_array_are_those_of_a_frame(require_tool, tmp_path):
     save(plain.classifier, tmp_path / "a.tkm")
     for rows in (X, frame.assign(c=X[:, 2])):  # a frame's columns are those of the array in order
         assert np.array_equal(load(tmp_path / "a.tkm").predict(rows), plain.predict(X))
+    frame.assign(c=X[:, 2], label=y).to_csv(tmp_path / "a.csv", index=False)
+    succeeded("predict", tmp_path / "a.tkm", tmp_path / "a.csv")  # refused the gaps
     assert verify(plain.classifier, X[:9], y[:9]).differences == 0
 
 

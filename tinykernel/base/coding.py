@@ -166,6 +166,16 @@ class Coding:
         written: dict[str, Any] = {"texts": texts, "gaps": dict(self.gaps)}
         return written | {"usual": dict(self.usual)} if self.usual else written
 
+    def named(self, columns: Sequence[str]) -> "Coding":
+        """Return it for these columns, where training had an array, whose columns are numbers."""
+        own = {*self.texts, *self.gaps, *self.usual}
+        names = {str(j): name for j, name in enumerate(columns)}
+        if not own.isdisjoint(columns) or not own <= names.keys():
+            return self
+        texts = {names[j]: each for j, each in self.texts.items()}
+        gaps, usual = ({names[j]: v for j, v in part.items()} for part in (self.gaps, self.usual))
+        return Coding(texts, gaps, usual)
+
     @classmethod
     def read(cls, written: object) -> "Coding | None":
         """Return the coding of a model file, None for other content."""

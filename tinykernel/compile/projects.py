@@ -271,9 +271,7 @@ def exported_files(
         n = n_vectors(integer_model)
         rows = generated_inputs(integer_model, n + 2 * (n <= 2))[2 * (n <= 2) :]
     else:
-        rows = in_numbers(model, vectors)
-        integer_model.check_columns(rows)
-        rows = np.asarray(rows)
+        rows = integer_model.as_raw(in_numbers(model, vectors))
     if rows.ndim < 2 or rows.shape[0] == 0:
         raise DataError("test vectors: give at least one row of raw inputs")
     if version is not None and (len(version) > 40 or not _VERSION.fullmatch(version)):

@@ -58,6 +58,21 @@ def checked_part(
     return replace(part, X=X, y=y)
 
 
+def with_truths(part: FilePart, coding: Coding) -> FilePart:
+    """Return a part whose False and True are 0 and 1 in columns that were numbers in training."""
+    truths = {"false": 0.0, "true": 1.0}
+    X, texts = part.X, dict(part.texts)
+    for name in part.texts.keys() - coding.texts.keys():
+        numbers = np.array([truths.get(text.lower(), np.nan) for text in part.texts[name]])
+        if not np.isnan(numbers).any():
+            assert part.columns is not None
+            X, j = X.copy(), part.columns.index(name)
+            there = ~np.isnan(X[:, j])
+            X[there, j] = numbers[X[there, j].astype(np.intp)]
+            del texts[name]
+    return replace(part, X=X, texts=texts)
+
+
 def refuse_new_texts(part: FilePart, coding: Coding) -> None:
     """Refuse text that did not occur in an earlier training."""
     for name, texts in part.texts.items():

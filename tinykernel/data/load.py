@@ -102,11 +102,12 @@ class TableSource:
         """Check rows for a finished model, and drop or code missing values."""
         selection, names = self.selection, self.feature_names
         may_lack = self.takes_gaps or _may_lack(part, selection)
-        coding = selection.coding or Coding()
+        coding = (selection.coding or Coding()).named(part.columns or ())
         part = faults.checked_part(
             part, n_features=self.n_features, like="the model", gaps=may_lack, values=self.values
         )
         faults.check_columns(part, names)
+        part = faults.with_truths(part, coding)
         faults.refuse_new_texts(part, coding)
         if selection.missing == "drop":
             part, notes = faults.without_gaps(part)
@@ -301,6 +302,8 @@ def load_inputs(
     if with_axes and whole.X.ndim > 2:
         return np.asarray(part.X.reshape(whole.X.shape))
     columns = part.columns or ()
+    coding = None if coding is None else coding.named(columns)
+    part = faults.with_truths(part, coding or Coding())
     if not names or not set(names) <= set(columns):
         names = columns
     known = {} if coding is None else coding.texts

@@ -206,8 +206,7 @@ def to_bytes(obj: object, about: Mapping[str, Any] | None = None) -> bytes:
         inputs = list(obj.feature_names or ())
         about = {"coding": obj.coding.written(), "inputs": inputs, **(about or {})}
     elif coding is not None:
-        numbers = range(obj.n_features_in_)  # type: ignore[attr-defined]
-        names = list(getattr(obj, "feature_names_in_", map(str, numbers)))
+        names = list(getattr(obj, "feature_names_in_", ()))
         about = {"coding": coding, "inputs": names, **(about or {})}
     if about:
         if not records.is_plain(dict(about)):

@@ -188,7 +188,7 @@ def training_in_words(about: Mapping[str, Any], *, whole: bool = True) -> list[t
         if isinstance(recordings.get("rate"), int | float) and recordings["rate"]:
             text += f", {recordings['rate']:g} Hz"
         pairs.append(("windows", text))
-    if isinstance(inputs, list):
+    if inputs and isinstance(inputs, list):
         pairs.append(("input columns", ", ".join(map(plain, inputs))))
     if whole:
         pairs += _sizes(about)
