@@ -109,6 +109,11 @@ _LIBRARIES = {".txt": "lightgbm", ".json": "xgboost", ".ubj": "xgboost", ".skops
     ".onnx": "onnx",
     ".tflite": "tflite",
 }
+#: By suffix of another file: what writes one of these.
+_WRITERS = dict.fromkeys((".keras", ".h5"), "tf.lite.TFLiteConverter writes .tflite") | {
+    ".cbm": "save_model(..., format='json') writes .json",
+    ".pt": "torch.onnx.export writes .onnx",
+}
 _LARGEST = 64 << 20  # of a network, far more than a microcontroller has
 
 
@@ -125,7 +130,8 @@ def read_model(path: Path) -> Any:
             f"'tinykernel.save(tinykernel.convert(joblib.load({path.name!r})), \"x.tkm\")'"
         )
     if suffix not in _LIBRARIES:
-        raise FormatError(f"{path}: not a file of {', '.join(_LIBRARIES)}")
+        way = f"; {_WRITERS[suffix]}" if suffix in _WRITERS else ""
+        raise FormatError(f"{path}: not a file of {', '.join(_LIBRARIES)}{way}")
     if not path.exists():
         raise FileError(f"{path}: no such file")
     try:
