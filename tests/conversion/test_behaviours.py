@@ -6,6 +6,8 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier
 
 import tinykernel
 from tests.refusals import refused
@@ -76,13 +78,15 @@ def test_trees_of_dart_have_their_weights(n_classes, fresh):
 
 
 def test_the_threshold_of_catboost_is_an_offset(fresh, tmp_path):
-    """`set_probability_threshold` is in the file, too."""
+    """`set_probability_threshold` is in the file, too; probabilities do not have it."""
     model = fresh("CatBoostClassifier").fit(X, LABELS[2])
     model.set_probability_threshold(0.2)
     same(model, X)
     model.save_model(str(tmp_path / "model.json"), format="json")
     saved = convert(tmp_path / "model.json")
     assert np.array_equal(saved.predict(X), model.predict(X))
+    twice = FixedThresholdClassifier(FrozenEstimator(model), threshold=0.3)
+    refused(ConvertError, convert, twice.fit(X, LABELS[2]))
 
 
 @pytest.mark.parametrize("name", ["LGBMClassifier", "XGBClassifier"])
@@ -204,7 +208,7 @@ def of_custom(true, sums):
         ),
         ("LGBMRegressor", {"objective": of_custom}),
         ("LGBMClassifier", {"objective": of_custom}),
-        ("LGBMClassifier", {"objective": "cross_entropy"}),
+        *(("LGBMClassifier", {"objective": name}) for name in ("cross_entropy", "regression")),
         *(
             ("CatBoostRegressor", {"loss_function": name})
             for name in ("Lq:q=3", "Expectile:alpha=0.2", "MultiQuantile:alpha=0.2,0.7")

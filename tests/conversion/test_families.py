@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from tests.optional import import_tool
 from tests.refusals import refused
 from tinykernel.base.errors import ConvertError
 from tinykernel.conversion.models import change_of, convert
+from tinykernel.pieces.squares.spec import Squares
 
 WINE, CANCER, VALUES = (
     load(return_X_y=True) for load in (load_wine, load_breast_cancer, load_diabetes)
@@ -62,6 +64,14 @@ def of(library: str, name: str, **options: Any) -> Callable[[], Any]:
         return getattr(import_tool(library), name)(**{"n_estimators": 6} | quiet | options)
 
     return make
+
+
+light, extreme = partial(of, "lightgbm", "LGBMClassifier"), partial(of, "xgboost", "XGBClassifier")
+
+
+def limited(make: Any) -> Callable[[], Any]:
+    """Return a function that makes a threshold around what another one makes."""
+    return lambda: FixedThresholdClassifier(make(), threshold=0.3)
 
 
 #: By name: a model that is not fitted, or makes one, and its data.
@@ -264,43 +274,23 @@ def test_a_core_computes_what_python_does(name: str, require_platforms: Any) -> 
         (make_pipeline(PCA(3), MinMaxScaler(clip=True), svm.LinearSVC()), WINE, "no sums of"),
         (CalibratedClassifierCV(FOREST, cv=2), CANCER, "ensemble=False"),
         (CalibratedClassifierCV(FOREST, cv=2), WINE, "3 classes"),
+        (limited(lambda: svm.SVC(kernel="linear", probability=True)), CANCER, "no logistic"),
         (
-            FixedThresholdClassifier(svm.SVC(kernel="linear", probability=True), threshold=0.3),
-            CANCER,
-            "no logistic",
-        ),
-        (
-            FixedThresholdClassifier(
-                ensemble.GradientBoostingClassifier(loss="exponential", **FEW), threshold=0.3
-            ),
+            limited(lambda: ensemble.GradientBoostingClassifier(loss="exponential", **FEW)),
             CANCER,
             "response_method='decision_function'",
         ),
-        (
-            lambda: FixedThresholdClassifier(
-                of("xgboost", "XGBClassifier", objective="binary:logitraw")(), threshold=0.3
-            ),
-            CANCER,
-            "no logistic",
-        ),
-        (
-            lambda: FixedThresholdClassifier(
-                of("lightgbm", "LGBMClassifier", sigmoid=2.0)(), threshold=0.3
-            ),
-            CANCER,
-            "no logistic",
-        ),
+        (limited(light(sigmoid=2.0)), CANCER, "no logistic"),
+        (limited(extreme(objective="binary:logitraw")), CANCER, "no logistic"),
+        (light(objective="regression", reg_sqrt=True), CANCER, "reg_sqrt"),
+        (extreme(objective="multi:softprob", num_class=2), CANCER, "columns in place of a label"),
         (ensemble.VotingClassifier([("a", FOREST)]), WINE, "voting='soft'"),
         (
             ensemble.BaggingClassifier(ensemble.VotingClassifier([("a", TREE), ("b", TREE)]), 2),
             WINE,
             "only labels",
         ),
-        (
-            lambda: OneVsRestClassifier(of("xgboost", "XGBClassifier", objective="binary:hinge")()),
-            WINE,
-            "only labels",
-        ),
+        (lambda: OneVsRestClassifier(extreme(objective="binary:hinge")()), WINE, "only labels"),
         (
             ensemble.VotingClassifier(
                 [("a", TREE), ("b", TREE), ("c", TREE)], weights=[0.3, 0.1, 0.2]
@@ -370,12 +360,24 @@ def test_a_threshold_of_hard_votes_is_a_share_of_trees() -> None:
     assert np.array_equal(converted.predict(X), votes >= 0.35 * 7)
 
 
-@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
-def test_a_threshold_around_a_booster_takes_rows(library: str) -> None:
+@pytest.mark.parametrize("booster", [light(), extreme()], ids=["lightgbm", "xgboost"])
+def test_a_threshold_around_a_booster_takes_rows(booster: Any) -> None:
     """Rows that are compared go to the threshold, not to the reader of boosters."""
-    name = {"lightgbm": "LGBMClassifier", "xgboost": "XGBClassifier"}[library]
-    fit, X = fitted(FixedThresholdClassifier(of(library, name)(), threshold=0.2), CANCER)
+    fit, X = fitted(limited(booster), CANCER)
     assert np.array_equal(convert(fit, X).predict(X), fit.predict(X))
+
+
+def test_decisions_of_averaged_trees_are_their_sums() -> None:
+    """LightGBM's random forests average leaves, but for the decisions that are calibrated."""
+    averaged = light(boosting_type="rf", bagging_freq=1, bagging_fraction=0.6)()
+    fit, X = fitted(CalibratedClassifierCV(averaged, ensemble=False), CANCER)
+    assert np.array_equal(convert(fit).predict(X), fit.predict(X))
+
+
+def test_small_variances_are_compared_in_their_own_size() -> None:
+    """Inputs of small numbers have variances that differ, too."""
+    fit, X = fitted(GaussianNB(), (WINE[0] * 1e-6, WINE[1]))
+    assert convert(fit, X).find(Squares) is not None
 
 
 def test_votes_tie_as_before() -> None:

@@ -7,8 +7,9 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import tinykernel
 from tests.refusals import refused
-from tinykernel.base.errors import TinykernelError
+from tinykernel.base.errors import ConvertError, TinykernelError
 from tinykernel.conversion.models import change_of, convert
+from tinykernel.conversion.onnxtrees import TreeFile
 
 pytestmark = pytest.mark.usefixtures("page")
 
@@ -92,6 +93,18 @@ def test_trees_of_a_file_are_exact(load, tmp_path, require_tool):
     if not is_class:
         save([helper.make_node(name, ["x"], outputs, post_transform="LOGISTIC", **ml, **options)])
         refused(TinykernelError, convert, file)
+
+
+@pytest.mark.parametrize(("start", "first"), [({}, 0), ({"base_values": [0.1]}, 1)])
+def test_scores_on_which_runtimes_differ_are_refused(start, first, require_tool):
+    """onnxruntime compares the second of two scores with 0, and takes no start of it alone."""
+    onnx = require_tool("onnx")
+    X, y = load_breast_cancer(return_X_y=True)
+    of = attributes(RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y), "class")
+    of |= start | {"class_ids": [first, *[1] * (len(of["class_ids"]) - 1)]}
+    node = onnx.helper.make_node("TreeEnsembleClassifier", ["x"], ["l"], **of)
+    graph = onnx.helper.make_graph([node], "g", [], [])
+    refused(ConvertError, TreeFile, onnx, graph, "x", X.shape[1])
 
 
 def random_trees(rng, modes, n_inputs=4, n_targets=3):

@@ -274,6 +274,11 @@ def _classes(model: Any, objective: str, n: int) -> tuple[Any, ...] | None:
     return tuple(range(max(n, 2))) if known is None else tuple(np.asarray(known).tolist())
 
 
+def _start_of_labels(classes: tuple[Any, ...] | None, objective: str) -> float:
+    """Return what is added to sums that are values, which wrappers compare with a half."""
+    return 0.0 if classes is None or objective not in _VALUES else -0.5
+
+
 def _light(model: Any, dump: dict[str, Any]) -> Ensemble:
     """Return the trees of LightGBM, which compares float64."""
     _known("LightGBM", dump)
@@ -287,11 +292,16 @@ def _light(model: Any, dump: dict[str, Any]) -> Ensemble:
     n, infos = int(dump["num_tree_per_iteration"]), dump["tree_info"]
     if not 0 < n <= len(infos):
         raise ConvertError("convert: the model of LightGBM has no trees")
-    share, tables = n / len(infos) if dump.get("average_output") else 1.0, _tables(model, dump)
+    is_mean, tables = bool(dump.get("average_output")), _tables(model, dump)
+    share = n / len(infos) if is_mean else 1.0
     trees = [_light_tree(tree, i % n, share, tables) for i, tree in enumerate(infos)]
     trees.sort(key=lambda tree: tree.output)
     classes = _classes(model, objective, n)
-    return Ensemble(trees, np.zeros(n), classes, as_double, curve=curve)
+    base = np.full(n, _start_of_labels(classes, objective))
+    if classes is not None and curve:
+        raise ConvertError("convert: labels of reg_sqrt are not supported; train without it")
+    share_of = "mean" if is_mean else ""
+    return Ensemble(trees, base, classes, as_double, share_of=share_of, curve=curve)
 
 
 def _light_tree(tree: dict[str, Any], output: int, share: float, tables: Tables) -> ForeignTree:
@@ -396,8 +406,7 @@ def _extreme(model: Any, learner: dict[str, Any]) -> Ensemble:
         base = np.log(base / (1 - base))
     elif objective in _POWERS:
         base = np.log(base)
-    if classes is not None and objective in _VALUES:  # the wrapper compares with a half
-        base = base - 0.5
+    base = base + _start_of_labels(classes, objective)
     curve = "power" if objective in _POWERS else ""
     return Ensemble(trees, np.broadcast_to(base, (n,)), classes, below=np.less, curve=curve)
 

@@ -45,7 +45,7 @@ def read(model: Any, columns: ModelColumns, bits: int = 8) -> IntegerModel:
     kind = type(model).__name__
     if not hasattr(model, "classes_"):
         raise ConvertError(f"convert: the {kind} is not fitted")
-    if kind == "GaussianNB" and np.allclose(model.var_, model.var_[:1], rtol=1e-6):
+    if kind == "GaussianNB" and np.allclose(model.var_, model.var_[:1], 1e-6, 0.0):
         return linear.of_weights(*_shared(model), model.classes_, columns, bits)
     rows = columns.finite_rows(kind).astype(np.float64)
     if columns.n_inputs > _MOST_INPUTS:

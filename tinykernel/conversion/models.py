@@ -360,6 +360,11 @@ def _answers(model: Any, X: ArrayLike, converted: IntegerModel) -> NDArray[Any]:
         raise DataError(f"convert: the {type(model).__name__} refuses X: {reason}") from None
     if type(model).__name__.endswith("Booster"):
         answers = module.labels_of(answers, converted)
+    if not converted.is_regressor and answers.ndim > 1 and answers.shape[1] > 1:
+        raise ConvertError(
+            f"convert: the {type(model).__name__} predicts {answers.shape[1]} columns in place of "
+            "a label; train two classes by 'binary:logistic'"
+        )
     return np.asarray(answers[:, 0] if answers.shape[1:] == (1,) else answers)
 
 

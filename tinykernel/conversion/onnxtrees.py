@@ -202,6 +202,7 @@ class TreeFile:
         if len(start) not in (0, 1 if is_one else n) or not np.isfinite([*start, *weight]).all():
             raise _damaged(f"{len(start)} values to begin with, or leaves that are not finite")
         base[: len(start)] = start
+        starts_second = bool(len(start)) and leaf_output.max() == 1
         if is_one:
             leaf_output = np.zeros_like(leaf_output)
             base = base[:1] - (0.5 + 1e-6 if np.all(weight >= 0) else 0.0)
@@ -238,6 +239,15 @@ class TreeFile:
             )
             _check_tree(tree, self.n_features_in_)
             trees.append(tree)
+        if self.kind == "class" and n == 2 and "n_targets" not in self._of:
+            # onnxruntime takes the second score alone, and of two the start of the second alone.
+            values = [] if is_one else [base, *(tree.value for tree in trees)]
+            is_clear = all(np.allclose(each.sum(axis=-1), 0, atol=1e-6) for each in values)
+            if not is_clear or starts_second:
+                raise ConvertError(
+                    "convert: trees of ONNX with two scores for two classes, on which runtimes "
+                    "differ; write one score for them, or convert the fitted model itself"
+                )
         if self.kind == "class" and n == 2 and not is_one:
             base = np.diff(base)
             trees = [replace(tree, value=np.diff(tree.value)) for tree in trees]

@@ -29,12 +29,15 @@ class Limit:
         inner = model.estimators_[0] if type(model).__name__ == "OneVsRestClassifier" else model
         is_other = type(inner).__name__ in ("SVC", "NuSVC")  # whose probabilities are learned
         is_other |= getattr(inner, "loss", "") in ("exponential", "modified_huber")
-        is_other |= getattr(inner, "objective", None) not in _LOGISTIC
         is_other |= inner.get_params().get("sigmoid", 1) != 1
-        if is_other and self.of == "probability":
+        moved = getattr(inner, "get_probability_threshold", None)  # of CatBoost, in its sums
+        is_other |= moved is not None and moved() != 0.5
+        is_other &= self.of == "probability"
+        if is_other or getattr(inner, "objective", None) not in _LOGISTIC:
             raise ConvertError(
                 f"convert: the probability of this {type(inner).__name__} is no logistic function "
-                "of its sum; set response_method='decision_function', or train by the log loss"
+                "of its sum, or has a threshold of its own; set that back or "
+                "response_method='decision_function', or train by the log loss"
             )
 
     def of_sum(self, size: float = 0.0) -> float:
@@ -49,9 +52,11 @@ class Limit:
 
     def on_trees(self, ensemble: Ensemble) -> Ensemble:
         """Return trees whose sum is above 0 where it was above the limit."""
-        one = ensemble.with_one_sum()
-        base, share_of = one.base - self.of_sum(one.size), "limit" if one.size else one.share_of
-        return replace(one, base=base, ties_up=self.ties_up, share_of=share_of)
+        one, limit = ensemble.with_one_sum(), self.of_sum(ensemble.size)
+        if self.of == "decision" and ensemble.share_of == "mean":  # a decision is the sum
+            limit /= ensemble.n_trees
+        share_of = "limit" if one.size else one.share_of
+        return replace(one, base=one.base - limit, ties_up=self.ties_up, share_of=share_of)
 
     def on_weights(self, model: IntegerModel) -> IntegerModel:
         """Return a model of two classes whose output is above 0 where it was above the limit."""
