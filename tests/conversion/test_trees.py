@@ -23,6 +23,7 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -252,7 +253,7 @@ def test_a_forest_is_exported_reported_and_saved_as_it_is(tmp_path: Any) -> None
         StandardScaler(),
         DecisionTreeClassifier,
         DecisionTreeClassifier().fit([[0.0], [0.0]], [0, 1]),
-        GaussianNB().fit([[0.0], [1.0]], [1, 1]),
+        OneVsRestClassifier(GaussianNB()).fit([[0.0], [1.0]], [1, 1]),
         GridSearchCV(DecisionTreeClassifier(), {}),
     ],
 )

@@ -161,6 +161,9 @@ def convert(
         limit.check(last)
     if getattr(last, "_preprocessor", None) is not None:  # of histograms with categories
         steps.append(("categories", last._preprocessor))
+    classes = getattr(last, "classes_", None)  # a list of arrays with several outputs
+    if isinstance(classes, np.ndarray) and len(classes) == 1:
+        raise ConvertError("convert: the model knows one class, so all answers are the same")
     module = _reader_of(last)
     for note in getattr(last, "notes", ()):
         warn(note)
@@ -174,8 +177,6 @@ def convert(
         if problem := columns_problem(of_frame, [*names]):
             raise DataError(f"convert: the columns of X {problem}")
     columns = ModelColumns.of(steps, last, None if X is None else _rows(model, X, coding))
-    if len(getattr(last, "classes_", "01")) == 1:
-        raise ConvertError("convert: the model knows one class, so all answers are the same")
     binarizer = getattr(last, "_label_binarizer", getattr(last, "label_binarizer_", None))
     if getattr(binarizer, "y_type_", "").startswith("multilabel"):
         raise ConvertError("convert: a classifier of several labels a row is not supported")
