@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.pipeline import make_pipeline
 
 import tinykernel
 from tests.refusals import refused
@@ -68,6 +70,14 @@ def test_a_value_for_missing_goes_where_nan_goes(kind, value, fresh):
     model = fresh(kind, missing=value).fit(gaps, LABELS[2])
     gaps[::7, 0] = np.nan
     same(model, gaps)
+
+
+def test_a_filled_value_is_compared_in_float32(fresh):
+    """A mean of 0.1 is the threshold, which is above it in float64, where missing= is a number."""
+    rows = np.tile([0, 0, 0, 0, 0, 0, 0, 0, 0, 1, -1, -1], 20).astype(np.int16)[:, None]
+    model = make_pipeline(SimpleImputer(missing_values=-1), fresh("XGBClassifier", missing=-1.0))
+    model.fit(rows, (rows[:, 0] != 0).astype(int))
+    assert np.array_equal(convert(model, rows).predict(rows), model.predict(rows))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -21,6 +21,7 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
     StandardScaler,
 )
+from sklearn.tree import DecisionTreeClassifier
 
 import tinykernel
 from tests.refusals import refused
@@ -188,6 +189,14 @@ def test_two_categories_are_a_line():
         refused(TinykernelError, convert, model, X[:, [0, 2]])
     text = make_pipeline(OrdinalEncoder(), RandomForestClassifier(2)).fit(X[:, :1].astype(str), Y)
     refused(TinykernelError, convert, text)
+
+
+def test_a_mean_is_no_category_of_integers():
+    """An imputer's mean of 1.5 is a category of its own, which rows of bytes cannot hold."""
+    rows = np.repeat([0, 1, 2], 40).astype(np.uint8)[:, None]
+    steps = SimpleImputer(missing_values=0), ONE_HOT, DecisionTreeClassifier()
+    model = make_pipeline(*steps).fit(rows, rows[:, 0] == 0)
+    assert np.array_equal(convert(model, rows).predict(rows), model.predict(rows))
 
 
 @settings(max_examples=50, deadline=None)

@@ -121,7 +121,7 @@ class RawSplits:
         of_sets = isinstance(split, tuple)
 
         def is_left(values: Any) -> NDArray[np.bool_]:
-            v = np.asarray(values, dtype=np.float64)
+            v = self.ensemble.cast(np.asarray(values)).astype(np.float64)
             left = np.searchsorted(split, v, "right") % 2 == 1 if of_sets else self._below(v, split)
             return np.where(np.isnan(v), missing, left)
 
@@ -172,6 +172,9 @@ class RawSplits:
         """Return ends of ranges of raw values, what the model sees in each range, and of NaN."""
         about, columns = self.columns.columns[column], self.columns
         points = np.array(about.points)
+        whole = points == np.rint(points)
+        if columns.raw_dtype != "float32" and whole.any():  # others do not occur
+            points = points[whole]
         of = np.full(points.size + 1, column)
         at = columns.order(points)
         values = columns.of_column(of[1:], points)
