@@ -30,6 +30,8 @@ from code_size import (
     tree_sample,
 )
 from scipy.optimize import nnls
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.naive_bayes import GaussianNB
 
 from tests.frames import frame_model
 from tests.random_fronts import local_model, random_signal_stage
@@ -39,6 +41,7 @@ from tinykernel.base.errors import LinkError
 from tinykernel.base.files import write_bytes_atomically
 from tinykernel.compile.sources import generated_inputs
 from tinykernel.compile.targets import TARGETS
+from tinykernel.conversion.models import convert
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.frame.spec import FORMATS, Frame
 from tinykernel.pieces.trees.spec import Trees
@@ -183,6 +186,14 @@ def _frames(index: int) -> IntegerModel:
     return replace(model, input=frame.taken, stages=(frame, *model.stages[1:]))
 
 
+def _squares(index: int) -> IntegerModel:
+    """Draw naive Bayes and quadratic discriminants by turns."""
+    rng = np.random.default_rng([11, index])
+    X = rng.normal(size=(300, 3 + index)).astype(("float32", "int16")[index // 2 % 2])
+    kind = (GaussianNB(), QuadraticDiscriminantAnalysis(reg_param=0.5))[index % 2]
+    return convert(kind.fit(X, rng.integers(0, 2 + index % 3, 300)), X, max_change=1.0)
+
+
 # Kinds of which only their own pieces, or their own stage, are taken.
 _ALONE = {
     "prototypes": one_class_sample,
@@ -194,6 +205,7 @@ _ALONE = {
     "frame": _frames,
     "plane": _planes,
     "packed": packed_sample,
+    "squares": _squares,
     # What others gave no price for, as none of them fits.
     "small": _small,
 }
