@@ -3,10 +3,10 @@
 python benchmarks/wake_word.py --data DIR [--journal FILE] --write docs/results/wake-word.md
 
 DIR holds ``wake.zip`` and ``google12.zip``. *Whoever comes*: takes that are alike are one person,
-who is in one of three folds. *Own voice*: every third recording is held out. Run i trains without
-fold i, with seed i. One half of what is held out chooses the threshold for one false alarm an hour,
-the other half and the words of google12 judge it, and the other way round. A run of the journal is
-not repeated; ``--runs 0`` writes the page of those that are done.
+who is in one half of one of three folds. *Own voice*: every third recording is held out. Run i
+trains without fold i, with seed i. One half of what is held out chooses the threshold for one false
+alarm an hour, the other half and the words of google12 judge it, and the other way round. A run of
+the journal is not repeated; ``--runs 0`` writes the page of those that are done.
 """
 
 import argparse
@@ -121,13 +121,14 @@ def alarms_in(model: IntegerModel, events: Events, sounds: Sequence[np.ndarray])
 def judged(
     model: IntegerModel,
     sounds: dict[str, Sounds],
-    held_out: dict[str, np.ndarray],
+    parts: dict[str, np.ndarray],
+    fold: int,
     others: np.ndarray,
 ) -> dict[str, Any]:
     """Choose the threshold on each half of what is held out, and count on the other one."""
     halves = [
-        {label: np.flatnonzero(held_out[label])[half::2].tolist() for label in sounds}
-        for half in (0, 1)
+        {label: np.flatnonzero(part == fold + half).tolist() for label, part in parts.items()}
+        for half in (0, FOLDS)
     ]
     found = {"words": 0, "clean": 0, "noisy": 0, "alarms": 0, "hours": 0.0}
     found |= {"other_alarms": 0, "other_hours": 2 * len(others) / RATE / 3600, "noisy_alarms": 0}
@@ -169,18 +170,21 @@ def apart(
     return hits
 
 
-def folds_of(sounds: dict[str, Sounds], by_person: bool) -> dict[str, np.ndarray]:
-    """Return the fold of each recording: of the person it seems to be by, or every third one."""
-    folds = {}
+def parts_of(sounds: dict[str, Sounds], by_person: bool) -> dict[str, np.ndarray]:
+    """Return the part of each recording: of the person it seems to be by, or one after the other.
+
+    Part p is in fold ``p % 3``.
+    """
+    parts = {}
     for label, each in sounds.items():
         take = takes_of(each) if by_person else np.arange(len(each))
         order = np.argsort(-np.bincount(take), kind="stable")
-        fold_of_take, filled = np.zeros(len(order), int), np.zeros(FOLDS)
+        part_of_take, filled = np.zeros(len(order), int), np.zeros(2 * FOLDS)
         for number in order.tolist():
-            fold_of_take[number] = filled.argmin()
+            part_of_take[number] = filled.argmin()
             filled[filled.argmin()] += np.sum(take == number)
-        folds[label] = fold_of_take[take]
-    return folds
+        parts[label] = part_of_take[take]
+    return parts
 
 
 def run(given: argparse.Namespace) -> list[dict[str, Any]]:
@@ -193,14 +197,14 @@ def run(given: argparse.Namespace) -> list[dict[str, Any]]:
     wanted = [each for each in wanted if each not in done]
     sounds, others = (load(given.data), others_of(given.data)) if wanted else ({}, None)
     for who, at in wanted:
-        folds = folds_of(sounds, who == WHO[0])
-        held_out = {label: fold == at % FOLDS for label, fold in folds.items()}
+        parts, fold = parts_of(sounds, who == WHO[0]), at % FOLDS
+        held_out = {label: part % FOLDS == fold for label, part in parts.items()}
         result, seconds = trained(sounds, held_out, given.noise != "off", at)
         assert others is not None
         entry = {"who": who, "run": at, "seconds": round(seconds, 1)}
         entry |= {"flash": 0 if result.memory is None else result.memory.flash}
         entry |= {"apart": apart(result.model, sounds, held_out)}
-        entries.append(entry | judged(result.model, sounds, held_out, others))
+        entries.append(entry | judged(result.model, sounds, parts, fold, others))
         journal.open("a", encoding="utf-8").write(json.dumps(entries[-1]) + "\n")
     return entries
 

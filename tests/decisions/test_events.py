@@ -74,7 +74,7 @@ def test_rates_are_those_of_poisson(n, hours, confidence):
     st.data(),
 )
 def test_the_threshold_is_the_least_that_keeps_a_rate(scores, n_groups, confidence, data):
-    """Halving finds what trying all thresholds does; then comes half of the way to a hit."""
+    """Halving finds what all thresholds do; then comes half of the way to a hit of these groups."""
     n, silent = len(scores), np.array([True, False, False])
     first = np.arange(n_groups) * n // n_groups
     groups, ends = np.stack([first, np.arange(n_groups)], axis=1), np.arange(n)
@@ -99,7 +99,8 @@ def test_the_threshold_is_the_least_that_keeps_a_rate(scores, n_groups, confiden
     assume(not np.any(keeps[:-1] & ~keeps[1:]))  # a long event may hide others.
     least = expected = 1 + int(keeps.argmax())
     labels, sums = sums_over(scores, silent, 1, np.zeros(3, np.int64))
-    in_spans = [int(sums[t, k]) for a, b, k in spans for t in range(a, b + 1) if labels[t] == k]
+    told = [span for span in spans if np.searchsorted(first, span[0], side="right") > left_out]
+    in_spans = [int(sums[t, k]) for a, b, k in told for t in range(a, b + 1) if labels[t] == k]
     if max(in_spans, default=0) >= least:
         expected += (max(in_spans) - least) // 2
     events = rules._DecayedStreams([stream], silent, 1, 0).events(

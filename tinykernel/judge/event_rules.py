@@ -45,6 +45,11 @@ class Stream:
         """Whether it is events all the time, so that it tells nothing of false alarms."""
         return int((self.spans[:, 1] - self.spans[:, 0]).sum()) >= self.samples > 0
 
+    def groups_at(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of the group of each sample."""
+        at = np.searchsorted(self.groups[:, 0], samples, side="right") - 1
+        return np.asarray(self.groups[np.maximum(at, 0), 1])
+
 
 @dataclass(frozen=True, eq=False)
 class Heard:
@@ -68,7 +73,7 @@ def judge(streams: Sequence[Stream], events: Events) -> Heard:
 def _judge(stream: Stream, made: NDArray[np.int64]) -> Heard:
     n = len(stream.spans)
     hit, after, behind = np.zeros(n, bool), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    alarms, groups, confused, doubles = [], [], 0, 0
+    alarms, places, confused, doubles = [], [], 0, 0
     reach = stream.spans[:, 1] + stream.second
     for at in np.flatnonzero(made >= 0).tolist():
         sample, label = int(stream.ends[at]), int(made[at])
@@ -86,15 +91,14 @@ def _judge(stream: Stream, made: NDArray[np.int64]) -> Heard:
             confused += 1
         else:
             alarms.append(label)
-            group = int(np.searchsorted(stream.groups[:, 0], sample, side="right")) - 1
-            groups.append(int(stream.groups[max(group, 0), 1]))
+            places.append(sample)
     return Heard(
         hit,
         after[hit],
         behind[hit],
         stream.spans[:, 2],
         np.array(alarms, np.int64),
-        np.array(groups, np.int64),
+        stream.groups_at(np.array(places, np.int64)),
         confused,
         doubles,
     )
@@ -352,22 +356,20 @@ class _DecayedStreams:
         self, streams: Sequence[Stream], silent: NDArray[np.bool_], shift: int, pause: int
     ) -> None:
         self.streams, self.silent, self.shift, self.pause = streams, silent, shift, pause
-        self.followed, self.lengths = [], lengths_of(streams)
-        self.groups, owners = list[NDArray[np.int64]](), list[NDArray[np.int64]]()
+        self.followed, self.groups, self.lengths = [], [], lengths_of(streams)
         self.counted: dict[int, Heard] = {}  # by threshold
-        peaks = [0]
+        peaks, owners = list[int](), list[NDArray[np.int64]]()
         for stream in streams:
             before = np.zeros(stream.scores.shape[1], np.int64)
             labels, sums = sums_over(stream.scores, silent, shift, before)
+            self.followed.append((labels, sums))
+            self.groups.append(stream.groups_at(stream.ends))
+            owners.append(stream.groups_at(stream.spans[:, 0]))
             for first, end, spoken in stream.spans.tolist():
                 part = slice(*np.searchsorted(stream.ends, [first, end + stream.second]))
                 peaks.append(int(sums[part, spoken][labels[part] == spoken].max(initial=0)))
-            self.followed.append((labels, sums))
-            for samples, of in ((stream.ends, self.groups), (stream.spans[:, 0], owners)):
-                at = np.searchsorted(stream.groups[:, 0], samples, side="right") - 1
-                of.append(stream.groups[np.maximum(at, 0), 1])
-        self.owners = np.concatenate(owners)  # of each span, its group
-        self.peaks = np.sort(peaks)  # the largest sum of the class of each span in it
+        # Of each span the largest sum of its class in it, and its group.
+        self.peaks, self.owners = np.array(peaks, np.int64), np.concatenate(owners)
 
     def rate(
         self, threshold: int, confidence: float | None, without: tuple[int, ...] = ()
@@ -404,6 +406,7 @@ class _DecayedStreams:
         It lies midway between the largest sum that is no event and the least hit above it.
         """
         reached = LARGEST_SUM >> self.shift << self.shift
+        seen = ~np.isin(self.owners, without)
 
         def keeps(threshold: int) -> bool:
             rate = self.rate(threshold, confidence, without)
@@ -418,13 +421,12 @@ class _DecayedStreams:
                     f"no threshold keeps false alarms at {an_hour:g} an hour; give more "
                     "recordings, or a larger rate"
                 )
-            seen = ~np.isin(self.owners, without)
             kept = filter(
                 keeps, [least, *(least << n for n in range(1, 5) if least << n < reached)]
             )
             least = max(kept, key=lambda threshold: int(self.at(threshold).hit[seen].sum()))
-        hits = self.peaks[self.peaks >= least]
-        return self.with_least(least + (int(hits[0]) - least) // 2 if hits.size else least)
+        hits = self.peaks[seen & (self.peaks >= least)]
+        return self.with_least(least + (int(hits.min()) - least) // 2 if hits.size else least)
 
     def beyond(self, an_hour: float, without: tuple[int, ...] = ()) -> int:
         """Return the threshold of a rate that the hours are too short to show.
