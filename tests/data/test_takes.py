@@ -1,5 +1,7 @@
 """Words in longer recordings: when they are taken for such, silence, and takes of one person."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.io import wavfile
@@ -8,9 +10,10 @@ from tests.cli.tools import failed, json_of, succeeded
 from tests.refusals import refused
 from tinykernel import load
 from tinykernel.base.errors import DataError, OptionError, RowsError
-from tinykernel.data.reading import Reading
+from tinykernel.data.labels import Span
+from tinykernel.data.reading import Reading, Recording
 from tinykernel.data.recordings import RecordingSource
-from tinykernel.data.takes import takes_of
+from tinykernel.data.takes import recordings_in_takes, takes_of
 from tinykernel.face.dataset import _with_also
 from tinykernel.model.file import about
 
@@ -139,6 +142,21 @@ def test_takes_of_one_room_are_one_group():
     groups = takes_of([sound(i % 3, rng, 24000).reshape(-1, 1) for i in range(12)])
     assert all(len(set(groups[first::3].tolist())) == 1 for first in range(3))
     assert len(set(groups.tolist())) == 3
+
+
+def test_takes_of_one_person_choose_a_threshold_together():
+    """Protects the hits that `calibrate` says: no take of a person is in two folds."""
+    rng = np.random.default_rng(1)
+    heard = [sound(i % 3, rng, 24000).reshape(-1, 1) for i in range(12)]
+    own = [
+        Recording(f"{i}", X, (Span(0, len(X), "word"),), (Span(0, len(X), f"{i}"),))
+        for i, X in enumerate(heard)
+    ]
+    groups = [each.groups[0].label for each in recordings_in_takes(own)]
+    assert [len(set(groups[first::3])) for first in range(3)] == [1, 1, 1]
+    assert len(set(groups)) == 3
+    named = [*own[:-1], replace(own[-1], groups=own[0].groups)]
+    assert recordings_in_takes(named) == tuple(named)
 
 
 @pytest.mark.slow

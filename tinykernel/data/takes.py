@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tinykernel.data.cutting import Windows
 from tinykernel.data.labels import Span
 from tinykernel.data.paths import parts_of
+from tinykernel.data.reading import Recording
 
 #: How groups are called.
 TAKE = "take "
@@ -62,8 +63,20 @@ def in_takes(windows: Windows) -> Windows:
         if len(set(of_label)) < _FEWEST:
             return windows
     take = {name: f"{TAKE}{number}" for name, number in zip(names, numbers, strict=True)}
-    stretches = (
-        replace(each, groups=(Span(0, len(each.X), take[each.name]),)) for each in windows.stretches
-    )
+    stretches = (_of_group(each, take[each.name]) for each in windows.stretches)
     of_windows = [take[windows.recordings[at]] for at in windows.recording.tolist()]
     return replace(windows, groups=np.array(of_windows), stretches=tuple(stretches))
+
+
+def recordings_in_takes(recordings: Sequence[Recording]) -> tuple[Recording, ...]:
+    """Put recordings, each of a group of its own, into groups of one person or place."""
+    numbers = takes_of([each.X for each in recordings]).tolist()
+    groups = {each.groups[0].label for each in recordings}
+    if len(groups) < len(recordings) or len(set(numbers)) < _FEWEST:
+        return tuple(recordings)
+    pairs = zip(recordings, numbers, strict=True)
+    return tuple(_of_group(each, f"{TAKE}{number}") for each, number in pairs)
+
+
+def _of_group(recording: Recording, name: str) -> Recording:
+    return replace(recording, groups=(Span(0, len(recording.X), name),))

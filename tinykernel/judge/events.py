@@ -22,6 +22,7 @@ from tinykernel.data.labels import Span, others_among
 from tinykernel.data.reading import Recording
 from tinykernel.data.recordings import RecordingSource
 from tinykernel.data.sources import Source
+from tinykernel.data.takes import recordings_in_takes
 from tinykernel.judge import event_rules as rules
 from tinykernel.model.answers import LARGEST_SUM, sums_over
 from tinykernel.model.integer import IntegerModel
@@ -111,14 +112,16 @@ def calibrate_events(
     # Clips are joined to as many hours as promise the rate with one false alarm, and at least to
     # those in which five are promised.
     source, joined, alone = data.source, "", None
-    groups = len({span.label for each in data.recordings for span in each.groups})
     if data.are_whole:
-        joined = f" of {count(len(data.recordings), 'clip')} of"
+        data = replace(data, recordings=recordings_in_takes(data.recordings))
+    groups = len({span.label for each in data.recordings for span in each.groups})
+    clips = f"{count(len(data.recordings), 'clip')} of {count(groups, 'group')} of"
+    if data.are_whole:
+        joined = f" of {clips}"
         data = join_whole(data, [each for each in model.classes if each not in background])
     elif not data.is_long:
         hours = max(rules.rate_after(1, 1.0, confidence) * 1.05, _ALARMS) / an_hour
-        clips = count(len(data.recordings), "clip")
-        joined = f" joined from {clips} of {count(groups, 'group')} of"
+        joined = f" joined from {clips}"
         if hours * 3600 * (data.rate or 0) * model.input.channels > _MOST_JOINED:
             raise RowsError(
                 f"{an_hour:.3g} false alarms an hour take {hours:.3g} hours of joined clips, more "
