@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.training.signals.test_training import chirps
 from tinykernel import train
 from tinykernel.base.errors import OptionError
+from tinykernel.learn.linear.training import LinearLearner
 from tinykernel.learn.signals.clips import ClipLearner, Clips
 from tinykernel.learn.signals.noises import ADDED, Noises, loudness, mixed_levels
 from tinykernel.learn.signals.spectrum import spectrum_for
@@ -91,7 +92,8 @@ def test_ten_minutes_of_a_stream(core, require_platforms):
     assert 20 < result.events < result.hops // 12
 
 
-def test_false_peaks_of_background_join(monkeypatch):
+@pytest.mark.parametrize("rest", ["rest", "x"])  # before and after the word
+def test_false_peaks_of_background_join(monkeypatch, rest):
     """Protects mining: a third and two thirds later, apart, of background, ever heavier; said."""
     seen, epoch = [], ClipLearner.epoch
 
@@ -104,6 +106,7 @@ def test_false_peaks_of_background_join(monkeypatch):
     monkeypatch.setattr(ClipLearner, "epoch", watched)
     clips, labels, _ = spoken(0, 32)
     rows = np.stack([clip[1600:3200] for clip in clips])
+    labels = ["word" if label == "word" else rest for label in labels]
     words = Clips(clips, labels, frozenset({"word"}), None)
     result = train(rows, np.array(labels), clips=words, **OPTIONS | {"epochs": 9})
     learner = seen[0][0]
@@ -115,6 +118,11 @@ def test_false_peaks_of_background_join(monkeypatch):
     assert 1 < last[-1] < last[0] < 20
     assert not learner.clips.words[learner.clips.codes[48:]].any()
     assert result.classifier.remarks_[0].startswith(f"{2 * n} peaks")
+    lift = learner.stored()[2] - LinearLearner.stored(learner)[2]
+    is_word = learner.clips.words[learner.clips.codes]
+    leans = np.log(learner.weight[~is_word].sum() / learner.weight[is_word].sum())
+    assert leans > 1
+    assert lift == pytest.approx(leans if rest < "word" else -leans)
     for plane in learner.inputs[48:, 0]:
         windows = np.lib.stride_tricks.sliding_window_view(
             learner.clips.joined, plane.shape[0], axis=0

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base import progress
+from tinykernel.base.elementary import logs
 from tinykernel.base.errors import OptionError
 from tinykernel.base.text import count, join
 from tinykernel.learn.augment import Augmentation
@@ -179,6 +180,17 @@ class ClipLearner(PlaneLearner):
             counts=np.concatenate([clips.counts, counts]),
             codes=np.concatenate([clips.codes, codes]),
         )
+
+    def stored(self) -> tuple[NDArray[np.int8], float, NDArray[np.float64]]:
+        """Return the linear part, with words as likely as background, whatever its peaks weigh.
+
+        The odds are divided by those of training (Saerens et al., Neural Computation 14, 2002).
+        """
+        levels, worth, offset = super().stored()
+        is_word = self.clips.words[self.clips.codes]
+        spoken, rest = (self.weight[part].sum(dtype=np.float64) for part in (is_word, ~is_word))
+        lift = self.clips.words * logs(np.array([rest / spoken]))
+        return levels, worth, offset + (lift if self.n_outputs > 1 else lift[1] - lift[0])
 
     def measured_maps(self) -> NDArray[np.float32]:
         """Return maps of some clips as they are varied in training."""
