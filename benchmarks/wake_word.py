@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from _page import page_arguments, print_page
+from scipy.stats import t as student
 
 from tinykernel import IntegerModel, train
 from tinykernel.data.takes import takes_of
@@ -221,6 +222,24 @@ def rate(count: int, hours: float) -> str:
     return f"{count / hours:.1f} ({low:.1f} to {high:.1f})"
 
 
+def over_runs(values: list[float], most: float = np.inf) -> str:
+    """Describe the mean of runs and its interval, by Student's t, from 0 to the most it can be."""
+    mean, n = float(np.mean(values)), len(values)
+    if n < 2:
+        return f"{mean:.1f}"
+    reach = float(student.ppf(0.975, n - 1)) * float(np.std(values, ddof=1)) / np.sqrt(n)
+    return f"{mean:.1f} ({max(0.0, mean - reach):.1f} to {min(most, mean + reach):.1f})"
+
+
+def means(runs: list[dict[str, Any]]) -> str:
+    """Return a row of the means of runs."""
+    shares = [[100 * each[name] / each["words"] for each in runs] for name in ("clean", "noisy")]
+    hours = ("alarms", "hours"), ("noisy_alarms", "hours"), ("other_alarms", "other_hours")
+    rates = [[each[count] / each[of] for each in runs] for count, of in hours]
+    parts = [over_runs(each, 100) for each in shares] + list(map(over_runs, rates))
+    return f"| {runs[0]['who']} | {len(runs)} | {' | '.join(parts)} |"
+
+
 def page(given: argparse.Namespace) -> Iterator[str]:
     """Yield the lines of the page."""
     entries = run(given)
@@ -231,8 +250,8 @@ def page(given: argparse.Namespace) -> Iterator[str]:
         f"{given.noise}. One half of what is held out chooses the threshold for one false alarm\n"
         "an hour, the other half judges it, and the other way round. Noise is a hum with blows,\n"
         "10 dB below the loud parts. *Other words* are the 1,828 clips of google12, one a second.\n"
-        "Intervals are at 95 %, as if all recordings were independent; those of all runs are\n"
-        "narrower than takes of few people allow.\n"
+        "Intervals are at 95 %, as if all recordings were independent, and so too narrow; those\n"
+        "of means are over runs, each with another fold and seed.\n"
     )
     columns = "who is held out", "run", "words", "clean, %", "in noise, %", "alarms/h, clean"
     yield f"| {' | '.join((*columns, 'in noise', 'other words', 'processor s', 'flash'))} |"
@@ -251,6 +270,13 @@ def page(given: argparse.Namespace) -> Iterator[str]:
                 f"{rate(each['other_alarms'], each['other_hours'])} | "
                 f"{each['seconds'] / mean:.0f} | {each['flash'] / mean:.0f} |"
             )
+    yield "\nMeans of runs:\n"
+    yield f"| who is held out | runs | {' | '.join((*columns[3:], 'in noise', 'other words'))} |"
+    yield "|---" * 7 + "|"
+    for who in WHO:
+        runs = [each for each in entries if each["who"] == who]
+        if runs:
+            yield means(runs)
     yield "\nHow well words and others are apart, with sums of six decisions: hits with a threshold"
     yield "above all, or all but one, of the false peaks of the minutes that judge.\n"
     yield "| who is held out | run | clean, % | in noise, % |"
