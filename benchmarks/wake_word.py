@@ -223,9 +223,9 @@ def rate(count: int, hours: float) -> str:
 
 
 def over_runs(values: list[float], most: float = np.inf) -> str:
-    """Describe the mean of runs and its interval, by Student's t, from 0 to the most it can be."""
+    """Describe the mean of runs; of three or more its interval (Student), within its range."""
     mean, n = float(np.mean(values)), len(values)
-    if n < 2:
+    if n < 3:
         return f"{mean:.1f}"
     reach = float(student.ppf(0.975, n - 1)) * float(np.std(values, ddof=1)) / np.sqrt(n)
     return f"{mean:.1f} ({max(0.0, mean - reach):.1f} to {min(most, mean + reach):.1f})"
@@ -251,7 +251,7 @@ def page(given: argparse.Namespace) -> Iterator[str]:
         "an hour, the other half judges it, and the other way round. Noise is a hum with blows,\n"
         "10 dB below the loud parts. *Other words* are the 1,828 clips of google12, one a second.\n"
         "Intervals are at 95 %, as if all recordings were independent, and so too narrow; those\n"
-        "of means are over runs, each with another fold and seed.\n"
+        "of means are over three runs or more, each with another fold and seed.\n"
     )
     columns = "who is held out", "run", "words", "clean, %", "in noise, %", "alarms/h, clean"
     yield f"| {' | '.join((*columns, 'in noise', 'other words', 'processor s', 'flash'))} |"
