@@ -82,6 +82,21 @@ def test_a_second_process_rehearses_once_something_must_be_compiled(cache, monke
     with compiling_beside(problem, kinds_for(problem.options)):
         triple()(np.float32(1))
     assert processes[1].returncode is not None
+    stuck = Mock(wait=Mock(side_effect=[subprocess.TimeoutExpired("", 1), 0]))
+    monkeypatch.setattr(rehearsal.subprocess, "Popen", lambda *_, **options: stuck)
+    with compiling_beside(problem, kinds_for(problem.options)):
+        triple()(1j)
+    stuck.kill.assert_called_once_with()
+
+
+def test_seconds_are_counted_after_a_failure(cache, monkeypatch) -> None:
+    """Also where nothing can be locked: a clock that went on would not count."""
+    monkeypatch.setattr(compiled, "fcntl", None)
+    with pytest.raises(TypingError):
+        njit()(lambda x: x.no_such)(1)
+    before = compiled.seconds_compiling()
+    triple()(2)
+    assert compiled.seconds_compiling() > before
 
 
 def test_the_collector_rests_while_functions_are_compiled(cache, monkeypatch) -> None:

@@ -15,7 +15,8 @@ from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.selection import KINDS, deliver, estimate_usage, kinds_for, select
 from tinykernel.learn.announcement import TABLES, Announcement
 from tinykernel.learn.choice import Candidate
-from tinykernel.learn.options import TrainerOptions
+from tinykernel.learn.options import Effort, TrainerOptions
+from tinykernel.learn.perceptron.kind import PerceptronKind, PerceptronSpec
 from tinykernel.learn.trainset import prepare
 from tinykernel.learn.trees.forest import TreeOptions
 from tinykernel.learn.trees.kind import TreesKind, TreesSpec, single_tree
@@ -247,6 +248,18 @@ def test_a_perceptron_is_taken_where_borders_bend():
     result, trainings = deliver(chosen, problem, estimate_usage(problem))
     assert trainings == 1
     assert np.mean(result.machine.predict(X) == y) > 0.8
+
+
+def test_a_cut_search_takes_no_dropout_that_is_worse(monkeypatch):
+    """The largest one is tried first, and was taken where nothing else was."""
+    problem = Problem(prepare(np.eye(16), np.arange(16) % 2)[1], TrainerOptions(random_state=0))
+
+    def judge(kind, spec, problem, fold, share):
+        return Candidate(str(spec), np.full(fold.outside.size, spec.dropout), 0.9)
+
+    monkeypatch.setattr(PerceptronKind, "judge", judge)
+    rounds = PerceptronKind().tune([PerceptronSpec()], problem, Pace(Effort(trials=1)))
+    assert [best.spec.dropout for (best,) in rounds] == [0.2, 0.2]
 
 
 def test_a_perceptron_of_many_inputs_is_refused():

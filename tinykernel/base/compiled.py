@@ -231,7 +231,7 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
         self._impl = _Implementation(function)
         self._function, self._options = function, repr(sorted(options.items()))
         self._enabled = True
-        self._locks: dict[Path, TextIO] = {}
+        self._locks: dict[Path, TextIO | None] = {}  # of what is compiled now
 
     @functools.cached_property
     def _about(self) -> tuple[Any, ...]:
@@ -267,12 +267,13 @@ class _CheckedCache(_Cache):  # type: ignore[misc]
         """Return the compiled function, or None if it is missing or damaged."""
         compiled = self._load(signature, target_context)
         if compiled is None:
+            file = self._file(signature, target_context.codegen())
+            self._locks[file] = None
             _CLOCK.start()
             report_anywhere(STAGE, 0)
             if self._enabled:
                 while _CALLS:
                     _CALLS.pop()()
-                file = self._file(signature, target_context.codegen())
                 self._wait_for_others(file)
                 compiled = self._load(signature, target_context)
                 if compiled is not None:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any, BinaryIO
 
 from tinykernel.base.compiled import calling_once_compiling
@@ -29,6 +30,8 @@ from tinykernel.learn.options import Effort
 _ROWS_OF_A_CLASS, _ROWS = 8, 128
 # So few trainings call all that a search calls.
 _EFFORT = Effort(share=0.02, trials=3, final=0.02)
+# Seconds in which a process ends; an exit within a finalizer, say, has no effect.
+_LONGEST_END = 10.0
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from {0} import _main; _main(sys.stdin.buffer)"
 
 
@@ -62,6 +65,9 @@ def compiling_beside(problem: Problem, kinds: Sequence[AnyKind]) -> Iterator[Non
         finally:
             for process in processes:
                 process.terminate()
+                with suppress(TimeoutExpired):
+                    process.wait(_LONGEST_END)
+                process.kill()
                 process.wait()
 
 

@@ -25,6 +25,7 @@ from tinykernel.learn.announcement import HINTED, IMAGES, INPUTS, SIGNALS, Annou
 from tinykernel.learn.components.options import ComponentsOptions
 from tinykernel.learn.convolutions.options import SEPARABLE
 from tinykernel.learn.linear.options import LINEAR
+from tinykernel.learn.perceptron.options import PERCEPTRON
 
 if TYPE_CHECKING:
     import numpy as np
@@ -297,7 +298,8 @@ class TrainerOptions(ClassParameters, Parameters):
         if not kinds:
             known = ", ".join(kind.name for kind in takers)
             raise OptionError(f"model: {self.model} is not for {inputs.name}; give {known}")
-        self._check_effects(inputs, kinds)
+        sized = [kind for kind in kinds if self.size in ("", kind.size)]
+        self._check_effects(inputs, sized or kinds)
         self._check_pairs(shape)
 
     def _check_effects(self, inputs: Inputs, kinds: list[Announcement]) -> None:
@@ -330,6 +332,8 @@ class TrainerOptions(ClassParameters, Parameters):
             and shape is not None,
             "linear: off is the opposite of {model}; leave one out": is_off
             and self.model == LINEAR.name,
+            "linear: the scores of a perceptron are a linear part; leave linear out": is_off
+            and self.kinds() == [PERCEPTRON.name],
             f"augment: rotate turns three channels at a time; windows have {channels}": is_rotated
             and channels % 3 != 0,
         }

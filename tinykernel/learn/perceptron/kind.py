@@ -367,7 +367,8 @@ class PerceptronKind(Kind[PerceptronSpec]):
         if problem.is_quick:
             return
         dropouts = [dropout for dropout in _DROPOUTS if pace.may_try(self.name)]
-        tried = [replace(best.spec, dropout=dropout) for dropout in dropouts] or [best.spec]
+        tried = [replace(best.spec, dropout=dropout) for dropout in dropouts]
+        tried += [best.spec] * (best.spec not in tried)  # where the search was cut
         judged = self.judge_all(tried, problem, folds, share)
         ranked = [replace(candidate, cost=rank) for rank, candidate in enumerate(judged)]
         yield [best_trial(tried, ranked, problem, folds)]
