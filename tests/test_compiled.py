@@ -89,16 +89,6 @@ def test_a_second_process_rehearses_once_something_must_be_compiled(cache, monke
     stuck.kill.assert_called_once_with()
 
 
-def test_seconds_are_counted_after_a_failure(cache, monkeypatch) -> None:
-    """Also where nothing can be locked: a clock that went on would not count."""
-    monkeypatch.setattr(compiled, "fcntl", None)
-    with pytest.raises(TypingError):
-        njit()(lambda x: x.no_such)(1)
-    before = compiled.seconds_compiling()
-    triple()(2)
-    assert compiled.seconds_compiling() > before
-
-
 def test_the_collector_rests_while_functions_are_compiled(cache, monkeypatch) -> None:
     """It looks at objects again and again, and runs afterwards, also where compiling fails."""
     rests, store = [], compiled.dumps
@@ -111,9 +101,11 @@ def test_the_collector_rests_while_functions_are_compiled(cache, monkeypatch) ->
     assert triple()(2) == 6
     assert rests == [False]
     assert gc.isenabled()
+    monkeypatch.setattr(compiled, "fcntl", None)  # as where nothing can be locked
     with pytest.raises(TypingError):
         njit()(lambda x: x.no_such)(1)
     assert gc.isenabled()
+    assert not compiled._CLOCK._running
 
 
 def test_import_works_where_no_folder_can_be_written(cache, monkeypatch) -> None:

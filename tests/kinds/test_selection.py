@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.refusals import refused
-from tinykernel import train
+from tinykernel import Classifier, train
 from tinykernel.base.errors import BudgetError, OptionError
 from tinykernel.base.options import options_of
 from tinykernel.face.pages.page import trials_in_rows
@@ -15,6 +15,7 @@ from tinykernel.kinds.pace import Pace
 from tinykernel.kinds.selection import KINDS, deliver, estimate_usage, kinds_for, select
 from tinykernel.learn.announcement import TABLES, Announcement
 from tinykernel.learn.choice import Candidate
+from tinykernel.learn.loop import seed_of
 from tinykernel.learn.options import Effort, TrainerOptions
 from tinykernel.learn.perceptron.kind import PerceptronKind, PerceptronSpec
 from tinykernel.learn.trainset import prepare
@@ -248,6 +249,13 @@ def test_a_perceptron_is_taken_where_borders_bend():
     result, trainings = deliver(chosen, problem, estimate_usage(problem))
     assert trainings == 1
     assert np.mean(result.machine.predict(X) == y) > 0.8
+
+
+@pytest.mark.parametrize("state", [None, np.random.RandomState(0)])
+def test_all_trainings_have_one_seed(state):
+    """Each drew a seed of its own from a state, so that threads decided who had which."""
+    problem, _ = Classifier(random_state=state).problem(np.eye(4), [0, 1, 0, 1])
+    assert seed_of(problem.options) == seed_of(problem.options)
 
 
 def test_a_cut_search_takes_no_dropout_that_is_worse(monkeypatch):

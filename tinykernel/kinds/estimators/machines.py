@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Integral
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from tinykernel.compile.targets import find_target
 from tinykernel.kinds.kind import Problem, check_rows
 from tinykernel.kinds.rehearsal import compiling_beside
 from tinykernel.kinds.selection import Selected, deliver, estimate_usage, kinds_for, select
-from tinykernel.learn.loop import Recipe, TrainingResult
+from tinykernel.learn.loop import Recipe, TrainingResult, seed_of
 from tinykernel.learn.options import Parameters, TrainerOptions
 from tinykernel.learn.trainset import TrainSet
 from tinykernel.model.file import ModelFileMixin
@@ -251,6 +252,8 @@ class KernelEstimator(MachineEstimator):
         options = self.KIND(**{name: parameters[name] for name in names})
         limits, target = self._limits(options)
         X, shape = self._shape(self._code(X, options), options)
+        if not isinstance(options.random_state, Integral):  # threads would draw in any order
+            options = replace(options, random_state=seed_of(options))
         checked = self._weighted_rows(X, y, sample_weight, **self.CHECKS)
         others = None if validation is None else self._checked_pair(validation)
         data, attributes = self._train_set(y, options, *checked, validation=others, **beside)
