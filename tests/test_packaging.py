@@ -99,6 +99,15 @@ def test_the_page_of_an_index_has_addresses(wheel, checkout) -> None:
     assert f"\n## [{__version__}]" in (checkout / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+def test_nothing_installs_the_other_tinykernel(checkout) -> None:
+    """The index has another project of this name, which pages said to install."""
+    folders = ("docs", "tinykernel", "templates", "examples", ".github")
+    files = [each for folder in folders for each in packaged_files(checkout / folder).items()]
+    files += [(name, (checkout / name).read_bytes()) for name in ("README.md", "pyproject.toml")]
+    other = re.compile(rb"tinykernel\[|pip install ['\"]?tinykernel(?!-mcu)")
+    assert [name for name, text in files if other.search(text)] == []
+
+
 def test_every_file_takes_the_oldest_python(checkout) -> None:
     """Every file has the grammar of the oldest Python that pyproject.toml allows."""
     for path in [file for part in _WITH_PYTHON for file in (checkout / part).rglob("*.py")]:

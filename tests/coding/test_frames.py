@@ -7,6 +7,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from tests.cli.tools import QUICK, succeeded
 from tests.coding.test_codes import fruit
@@ -17,6 +18,7 @@ from tinykernel import (
     TernaryKernelClassifier,
     TernaryKernelRegressor,
     calibrate,
+    convert,
     evaluate,
     export,
     load,
@@ -286,8 +288,8 @@ def test_names_of_any_type_keep_their_order(require_tool):
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_an_ordered_category_keeps_its_order(require_tool, library):
     """Codes in the order of the alphabet or of counts would put "low" above "high"."""
-    library_, sizes = require_tool(library), ["low", "mid", "high"]
-    cells = ["high", "low", "low", None, "high", "high"]
+    library_, sizes = require_tool(library), [" low", "mid", "high "]  # a blank was a ValueError
+    cells = ["high ", " low", " low", None, "high ", "high "]
     if library == "pandas":
         column = library_.Categorical(cells, sizes, ordered=True)
     else:
@@ -301,7 +303,9 @@ def test_labels_of_a_nullable_type_stay_whole(require_tool):
     """scikit-learn makes floats of an Int64, and predictions would be 0.0 and 1.0."""
     y = require_tool("pandas").Series([0, 1] * 20, dtype="Int64")
     X = np.c_[np.arange(40.0), np.arange(40) % 2]
-    assert TernaryKernelClassifier(**_SMALL, epochs=1).fit(X, y).predict(X).dtype == np.int64
+    for labels in (y, y.to_frame("y")):
+        fitted = TernaryKernelClassifier(**_SMALL, epochs=1).fit(X, labels)
+        assert fitted.predict(X).dtype == np.int64
 
 
 def test_lazy_frames_and_tables_of_arrow_are_frames(require_tool):
@@ -314,3 +318,13 @@ def test_lazy_frames_and_tables_of_arrow_are_frames(require_tool):
         again, its = coded_rows(other)
         assert np.array_equal(np.asarray(again), np.asarray(rows))
         assert its == coding
+
+
+def test_models_and_convert_collect_lazy_frames(require_tool):
+    """They said that a lazy frame had the shape (), and a table of Arrow no such columns."""
+    pd, pl = require_tool("pandas"), require_tool("polars")
+    X, y = numbered(pd)
+    tree = DecisionTreeClassifier(max_depth=2).fit(X, y)
+    lazy = pl.DataFrame(X.to_dict("list")).lazy()
+    for rows in (lazy, require_tool("pyarrow").table(X.to_dict("list"))):
+        assert np.array_equal(convert(tree, rows).predict(rows), tree.predict(X))

@@ -34,7 +34,7 @@ def is_frame(X: object) -> bool:
     return columns is not None and (hasattr(X, "iloc") or is_polars)
 
 
-def _collect(X: Any) -> Any:
+def collect(X: Any) -> Any:
     """Return a lazy frame or a table of Arrow as a frame, whose numbers numpy can hold."""
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):
         X = X.collect()
@@ -49,6 +49,8 @@ def _collect(X: Any) -> Any:
 
 def plain_labels(y: Any) -> Any:
     """Return labels of a nullable type of pandas that lack none by the type of numpy."""
+    if hasattr(y, "columns") and hasattr(y, "iloc"):
+        return y.apply(plain_labels)
     kind = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     return y if kind is None or y.isna().any() else y.to_numpy(kind)
 
@@ -57,7 +59,7 @@ def with_names(X: Any) -> Any:
     """Return a frame with text as names of columns, and other rows unchanged."""
     # Names that number the columns stay. Empty frames, names that occur twice, dates in an array
     # and complex numbers are a TinykernelError.
-    X = _collect(X)
+    X = collect(X)
     if not is_frame(X):
         kind = getattr(getattr(X, "dtype", None), "kind", "")
         if isinstance(X, np.ma.MaskedArray):  # masked values are missing
@@ -226,7 +228,7 @@ def _in_order(column: Any, cells: Column) -> Column:
     is_ordered = getattr(kind, "ordered", str(kind).startswith("Enum"))
     if cells.texts is None or not is_ordered:
         return cells
-    order = list(map(str, kind.categories))
+    order = [str(each).strip() for each in kind.categories]  # as the texts of cells
     texts = sorted(cells.texts, key=order.index)
     place = np.array([texts.index(text) for text in cells.texts] or [0], np.float64)
     there, values = ~np.isnan(cells.values), cells.values.copy()

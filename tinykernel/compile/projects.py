@@ -484,7 +484,7 @@ def render_ci(
         )
     row = find_target(target or _DEFAULT_TARGET)
     on_chip = row.family != "host"
-    # What comes with tinykernel[boards] compiles and runs ARM and RISC-V.
+    # What comes with tinykernel-mcu[boards] compiles and runs ARM and RISC-V.
     emulated = on_chip and row.zig is not None and bool(row.machines)
     # The folders, or files at the top, of the generated C.
     paths = map(PurePosixPath, files)

@@ -19,7 +19,7 @@ from tinykernel.base.errors import (
     TinykernelError,
     warn,
 )
-from tinykernel.base.frames import coded_rows, is_frame
+from tinykernel.base.frames import coded_rows, collect, is_frame
 from tinykernel.conversion import votes as voting
 from tinykernel.conversion.checks import first_line
 from tinykernel.conversion.columns import ModelColumns
@@ -155,6 +155,7 @@ def convert(
     >>> bool((convert(tree).predict(X) == tree.predict(X)).all())
     True
     """
+    X = collect(X)
     model = _opened(model, task, X)
     steps, last, limit = _taken_apart(model)
     if limit is not None:

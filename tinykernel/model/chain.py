@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.coding import Coding
 from tinykernel.base.errors import ModelError, ShapeError
-from tinykernel.base.frames import coded_rows, is_frame
+from tinykernel.base.frames import coded_rows, collect, is_frame
 from tinykernel.base.hadamard import useful_threads
 from tinykernel.base.text import column_names, join
 from tinykernel.model.answers import Decision, Events, Labels, Values, margins, nearer, novelties
@@ -259,6 +259,7 @@ class Predictions(Chain):
         TinykernelError
             If the shape is wrong or a value does not fit the raw type.
         """
+        X = collect(X)
         self.check_columns(X)
         if self.coding is not None:
             if self.feature_names is None and is_frame(X):
