@@ -30,6 +30,7 @@ from tests.sessions import (
     wording,
 )
 from tinykernel.compile.targets import TARGETS
+from tinykernel.run.program import find_toolchain
 
 README = ROOT / "README.md"
 
@@ -43,7 +44,10 @@ def test_console_blocks(tmp_path, require_platforms) -> None:
     wrong = page_differences(README, tmp_path)
     assert not wrong, "\n".join(wrong)
     assert (tmp_path / "digits.tkm").is_file()
-    assert (tmp_path / "act.tkm").is_file()
+    run_command("tinykernel export act.tkm --format library", tmp_path)
+    source, chain = tmp_path / "sensor.c", find_toolchain("host")
+    source.write_text(blocks(README, "c")[0].text, encoding="utf-8")
+    chain.compile(source, tmp_path / "s.o", include=[tmp_path / "act/src"], flags=["-Werror"])
 
 
 @pytest.mark.slow
