@@ -258,8 +258,8 @@ class RecordingSource:
             words=cut.words,
         )
         if cut.words:
-            seen = set(np.asarray(dataset.group_train).tolist())
-            clips, held_out = cut.clips(seen), cut.clips(seen, inside=False)
+            groups = set(np.asarray(dataset.group_train).tolist())
+            clips, held_out = cut.clips(groups), cut.clips(groups, inside=False)
             dataset = replace(dataset, clips=clips, clips_test=held_out)
             few = _notes_on_few(clips, cut.words)
             return replace(dataset, notes=(*dataset.notes, *_notes_on_words(cut), *few))

@@ -406,7 +406,7 @@ class _DecayedStreams:
         It lies midway between the largest sum that is no event and the least hit above it.
         """
         reached = LARGEST_SUM >> self.shift << self.shift
-        seen = ~np.isin(self.owners, without)
+        others = ~np.isin(self.owners, without)
 
         def keeps(threshold: int) -> bool:
             rate = self.rate(threshold, confidence, without)
@@ -421,11 +421,11 @@ class _DecayedStreams:
                     f"no threshold keeps false alarms at {an_hour:g} an hour; give more "
                     "recordings, or a larger rate"
                 )
-            kept = filter(
+            multiples = filter(
                 keeps, [least, *(least << n for n in range(1, 5) if least << n < reached)]
             )
-            least = max(kept, key=lambda threshold: int(self.at(threshold).hit[seen].sum()))
-        hits = self.peaks[seen & (self.peaks >= least)]
+            least = max(multiples, key=lambda threshold: int(self.at(threshold).hit[others].sum()))
+        hits = self.peaks[others & (self.peaks >= least)]
         return self.with_least(least + (int(hits.min()) - least) // 2 if hits.size else least)
 
     def beyond(self, an_hour: float, without: tuple[int, ...] = ()) -> int:
