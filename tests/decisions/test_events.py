@@ -163,6 +163,18 @@ def test_the_tail_of_peaks_keeps_a_rate_that_hours_cannot_show():
     assert not rules.choose_events(model, wide[:1], [0], 40.0, None).is_beyond
 
 
+@pytest.mark.parametrize(("peaks", "least"), [((), 300), ((40, 20), 300), ((700, 20), 701)])
+def test_words_say_what_few_peaks_cannot(peaks, least):
+    """From no peak the threshold 1 followed, and 100 alarms; from two one that no word reached."""
+    scores, n, at = np.zeros((540, 2), np.int32), 540, np.arange(10, 500, 50)
+    scores[at, 1] = 900
+    scores[at[: len(peaks)] + 20, 1] = peaks
+    spans = np.stack([at, at + 1, np.ones_like(at)], axis=1)
+    stream = rules.Stream(scores, np.arange(n), spans, np.zeros((1, 2), int), n, 1)
+    trial = rules._DecayedStreams([stream], np.array([True, False]), 0, 0)
+    assert trial.events(1.0, None).thresholds[1] == least + (900 - least) // 2
+
+
 def test_alarms_of_one_group_cost_more():
     """Four alarms in five hours promise one an hour if four groups raise them, two of one group."""
     model, n = SIGNALS["events"](), 5 * 3600

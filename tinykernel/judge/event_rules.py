@@ -25,8 +25,9 @@ from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.separable.spec import Separable
 
 _FOLDS = 5
-# Peaks by which the tail of sums is known, beyond what the hours can show.
-_TAIL = 10
+# Peaks by which the tail of sums is known, beyond what the hours can show; with fewer, a threshold
+# is this part of the median sum of words.
+_TAIL, _OF_WORDS = 10, 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +232,7 @@ class EventCalibration:
         needed = rate_after(0, self.promised, 0.95)
         if needed <= self.hours:
             return ()
-        tail = ": the threshold follows from how the highest of their peaks fall off"
+        tail = ": the threshold follows from how their highest peaks fall off, and from the words"
         return (
             f"{self.promised:.3g} an hour needs {needed:.2g} hours of background, of other voices "
             f"than the training's, to be known; you gave {self.hours:.2g}{tail * self.is_beyond}",
@@ -413,7 +414,7 @@ class _DecayedStreams:
             return rate <= an_hour * (1 + 1e-9)  # hours of groups add up to roundings less.
 
         if rate_after(0, sum(self.lengths.values()), confidence) > an_hour:
-            least = min(self.beyond(an_hour, without), reached)
+            least = min(self.beyond(an_hour, without, self.peaks[others]), reached)
         else:
             least = 1 + bisect_left(range(1, reached), True, key=keeps)
             if not keeps(least):
@@ -428,22 +429,26 @@ class _DecayedStreams:
         hits = self.peaks[others & (self.peaks >= least)]
         return self.with_least(least + (int(hits.min()) - least) // 2 if hits.size else least)
 
-    def beyond(self, an_hour: float, without: tuple[int, ...] = ()) -> int:
+    def beyond(self, an_hour: float, without: tuple[int, ...], words: NDArray[np.int64]) -> int:
         """Return the threshold of a rate that the hours are too short to show.
 
         Of the highest peaks, what is above the next one, u, is taken as exponential, as tails are
         (Pickands, Annals of Statistics 3, 1975, with shape 0). Of a posterior of its mean m and of
         the rate, t is exceeded ``(k + 1) / hours * (1 + (t - u) / (k m))**-k`` times an hour.
+
+        Fewer than ten peaks tell too little: from none followed 1, from two three times the sum of
+        a usual word. A third of the median sum of `words` stands in, if that is above all peaks.
         """
         hours = sum(each for group, each in self.lengths.items() if group not in without)
         peaks = [height for height, group in self._tail if group not in without]
         k = min(_TAIL, len(peaks))
-        if not k:
-            return 1
+        most = peaks[0] if k else 0
+        if k < _TAIL and words.size:
+            return max(most + 1, int(_OF_WORDS * np.median(words)))
         floor = peaks[k] if len(peaks) > k else 0
         above = sum(peaks[:k]) - k * floor
-        stretch = max(0.0, float(((k + 1) / hours / an_hour) ** (1 / k)) - 1)
-        return max(peaks[0] + 1, floor + math.ceil(above * stretch))
+        stretch = max(0.0, float(((k + 1) / hours / an_hour) ** (1 / k)) - 1) if k else 0.0
+        return max(most + 1, floor + math.ceil(above * stretch))
 
     @cached_property
     def _tail(self) -> list[tuple[int, int]]:

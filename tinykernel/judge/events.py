@@ -147,7 +147,7 @@ def calibrate_events(
             "more than is promised: groups vary; give more of them",
         )
     rate = result.promised
-    how = "by the tail of their peaks" if result.is_beyond else "on average"
+    how = "by their highest peaks and the words" if result.is_beyond else "on average"
     how = how if confidence is None else f"with {100 * confidence:g} % confidence"
     statement = (
         f"{most}{rate:.3g} false alarm{'s' * (rate != 1)} an hour, {how}: "

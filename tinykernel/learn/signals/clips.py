@@ -25,7 +25,7 @@ from tinykernel.learn.convolutions.training import ImageSettings
 from tinykernel.learn.linear.training import TrainingRows
 from tinykernel.learn.loss import targets_of
 from tinykernel.learn.options import TrainerOptions
-from tinykernel.learn.signals.noises import Noises
+from tinykernel.learn.signals.noises import POWERS, Noises
 from tinykernel.learn.signals.planes import (
     EVERY,
     PlaneLearner,
@@ -44,6 +44,8 @@ PEAKS = 4
 # Levels that a clip is softer or louder by: -12 to 6 dB. Parts of a window and of the bands that
 # are masked at most.
 _SOFTER, _LOUDER, _MASKED, _MASKED_BANDS = -16, 8, 8, 6
+# A word is in no window with less than this part of the power of another one: 12 dB.
+_SOFTEST = 16
 _MEASURED = 256  # clips by which sums are normalised, with noise
 # When background is listened to, as shares of the epochs; peaks that join each time, as a part of
 # the clips; the weight that they have in the end; most clips of background for one of a word.
@@ -81,6 +83,7 @@ class ClipRows:
 
     rows: TrainingRows  # inputs (n, 1, frames, bands), the last frame repeated where one is shorter
     counts: NDArray[np.int64]  # (n,): windows of each.
+    soft: NDArray[np.bool_]  # (n, windows): those that are far softer than another one.
     words: NDArray[np.bool_]  # of each class: whether it is no background.
     window: int  # frames of a window.
     codes: NDArray[np.int64]
@@ -273,6 +276,7 @@ class ClipLearner(PlaneLearner):
             heard = self._of_classes(decided[row])
             if words[code]:
                 margin = heard[:, code] - np.delete(heard, code, axis=1).max(axis=1)
+                beyond[row] |= self.clips.soft[rows[row]]
             else:
                 margin = self._over_background(heard)
             margin = np.where(beyond[row], -np.inf, margin)
@@ -284,9 +288,10 @@ class ClipLearner(PlaneLearner):
         return places, np.repeat(self.targets[rows], PEAKS, axis=0)
 
 
-# Epochs for 60,000 clips; how often each clip of a word is in one, always in other noise; windows
-# of a part of a longer recording of background.
-_EPOCHS, _TIMES, _PART = 7, 2, 3
+# Epochs for 60,000 clips, and for how many few clips stand, by more epochs; clips of a batch; how
+# often each clip of a word is in an epoch, always in other noise; windows of a part of a longer
+# recording of background.
+_EPOCHS, _ENOUGH, _BATCH, _TIMES, _PART = 7, 50_000, 32, 2, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,7 +340,10 @@ class PreparedClips(PreparedPlanes):
         joined = np.pad(joined, ((0, lacking), (0, 0)), "edge")
         of_frames = np.pad(of_frames, (0, lacking), "edge")
         names = tuple(map(str, data.classes))
-        of_clips = ClipRows(rows, counts, words, window, of_part, joined, of_frames, names)
+        most = (length - window) // EVERY + 1
+        marked = [_soft(part, window) for part, _ in parts]
+        soft = np.stack([np.pad(each, (0, most - len(each))) for each in marked])
+        of_clips = ClipRows(rows, counts, soft, words, window, of_part, joined, of_frames, names)
         return PreparedClips(data, rows, options, grid, spectrum, of_clips, noises)
 
     def learner(self, settings: ImageSettings, rows: TrainingRows | None = None) -> ClipLearner:
@@ -347,7 +355,10 @@ class PreparedClips(PreparedPlanes):
         """Return the layers and how they are trained; labels that are found are not smoothed."""
         n_rows += len(_ROUNDS) * self.clips.rows_mined
         size = settings.n_channels, n_rows, settings.bits
-        return replace(plane_plan(self.options, *size, (), _EPOCHS), smoothing=0.0)
+        plan = plane_plan(self.options, *size, (), _EPOCHS)
+        epochs = self.options.epochs or max(plan.linear.epochs, _ENOUGH // n_rows)
+        linear = replace(plan.linear, batch_rows=_BATCH, epochs=epochs)
+        return replace(plan, smoothing=0.0, linear=linear)
 
 
 def check_options(options: TrainerOptions) -> None:
@@ -374,6 +385,16 @@ def _parts(levels: NDArray[np.uint8], length: int, window: int) -> list[NDArray[
     last, step = max(0, len(levels) - length), length - window + 1
     firsts = [*range(0, last, step), last]
     return [levels[first : first + length] for first in firsts]
+
+
+def _soft(levels: NDArray[np.uint8], window: int) -> NDArray[np.bool_]:
+    """Mark the windows of a recording that have less than a part of the power of the loudest one.
+
+    A pause that is in all recordings of a word, and in none of background, was taken for the word.
+    """
+    power = np.append(0, POWERS[np.minimum(levels, len(POWERS) - 1)].sum(axis=1).cumsum())
+    power = (power[window:] - power[:-window])[::EVERY]
+    return np.asarray(power * _SOFTEST < power.max())
 
 
 def _even(codes: NDArray[np.int64], words: NDArray[np.bool_]) -> NDArray[np.float32]:

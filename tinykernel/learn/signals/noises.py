@@ -15,11 +15,12 @@ from tinykernel.pieces.spectrum.spec import Spectrum
 
 #: What a level adds to one that is so much apart: 4 log2(1 + 2**(-d / 4)), rounded.
 ADDED = np.array([4, 4, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 0], dtype=np.int64)
-# Power by level, in whole numbers, up to where sums of 64 bands stay exact.
 _LOUDEST = 220
-_POWERS = np.array([int(2 ** (level % 4 / 4) * 2 ** (level // 4)) for level in range(_LOUDEST)])
-#: Share of the sounds with noise, and how far it is below them: 0 to 20 dB.
-_NOISY, _BELOW = 0.7, 27
+#: Power by level, in whole numbers, up to where sums of 64 bands stay exact.
+POWERS = np.array([int(2 ** (level % 4 / 4) * 2 ** (level // 4)) for level in range(_LOUDEST)])
+#: Share of the sounds with noise, and how far it is below them: 0 to 40 dB. The softest is like
+#: the floor of another room.
+_NOISY, _BELOW = 0.85, 54
 # From white to brown: the power falls with the frequency by up to its square.
 _STEEPEST = 2.0
 # Random spectra: levels by which a band differs from that before; blows: how many frames have one,
@@ -39,9 +40,9 @@ def loudness(planes: NDArray[np.int64], tenths: int) -> NDArray[np.int64]:
     >>> loudness(np.full((1, 10, 16), 40), 9).tolist()
     [[[56]]]
     """
-    powers = _POWERS[np.clip(planes, 0, _LOUDEST - 1)].sum(axis=2)
+    powers = POWERS[np.clip(planes, 0, _LOUDEST - 1)].sum(axis=2)
     totals = np.sort(powers, axis=1)[:, planes.shape[1] * tenths // 10]
-    return np.asarray(np.searchsorted(_POWERS, totals, side="right") - 1).reshape(-1, 1, 1)
+    return np.asarray(np.searchsorted(POWERS, totals, side="right") - 1).reshape(-1, 1, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,7 @@ class Noises:
         return Noises(widths, falls, unsteady, voices, own)
 
     def mix(self, planes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Mix noise into seven tenths of spectra (n, frames, bands)."""
+        """Mix noise into most of the spectra (n, frames, bands)."""
         n, frames, _ = planes.shape
         noise = self._coloured(n, frames, rng)
         kind = rng.integers(0, 3 + 3 * bool(self.own), n)
