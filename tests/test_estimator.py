@@ -2,7 +2,6 @@
 
 import dataclasses
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
@@ -53,30 +52,20 @@ def rows():
     return X[:600], y[:600], X[600:800], y[600:800]
 
 
-# Checks of scikit-learn set n_components=1, which only components take: others refuse the option.
-_SETS_COMPONENTS = (
-    *("check_dont_overwrite_parameters", "check_methods_sample_order_invariance"),
-    *("check_methods_subset_invariance", "check_fit2d_1sample", "check_fit2d_1feature"),
-    "check_fit2d_predict1d",
-)
+# Every kind of model of a table competes, with few trials and no size to be found.
+_ALL_KINDS = {"target": "host", "effort": "0.1/1/1", "epochs": 2, "random_state": 0}
 
 
-def expected_failures(estimator: Any) -> dict[str, str]:
-    """Return the checks that an estimator does not pass, with the reason: the whole list."""
-    refuses = getattr(estimator, "model", "auto") == "linear"
-    return dict.fromkeys(_SETS_COMPONENTS, "n_components: only for components") if refuses else {}
-
-
-@parametrize_with_checks(
-    [
-        quick(n_components=64, epochs=30),
-        Classifier(model="linear", epochs=20, random_state=0),
-        Regressor(model="linear", epochs=20, random_state=0),
-    ],
-    expected_failed_checks=expected_failures,
-)
+@parametrize_with_checks([quick(n_components=64, epochs=30)])
 def test_check_estimator(estimator, check):
     """Protects every convention of scikit-learn."""
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([Classifier(**_ALL_KINDS), Regressor(**_ALL_KINDS)])
+def test_check_estimator_of_all_kinds(estimator, check):
+    """The default choice of a kind keeps every convention, too."""
     check(estimator)
 
 

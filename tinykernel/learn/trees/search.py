@@ -185,7 +185,7 @@ def try_options(
     others = [partial(path_of, number) for number in range(1, len(folds))]
     results = [(path, size), *side_by_side(others, data.n_threads, cancelled)]
     paths, sizes = zip(*results, strict=True)
-    steps = sorted({n for path in paths for n, _, _ in path})
+    steps = sorted({n for path in paths for n, _, _ in path if n})  # no tree is no model
     if not steps:
         return TreeTrial(options, 0)
     means = [np.mean([_at(path, n) for path in paths], axis=0) for n in steps]
@@ -310,7 +310,8 @@ def tree_model(rows: TreeData, trial: TreeTrial) -> IntegerModel:
     bins, forest = rows.plant(trial.options, slice(None), lines)
     grow_forest(forest, rows.room, trial.n_trees)
     if not forest.trees:
-        raise DataError("trees: no threshold of any input separates the rows")
+        problem = "trees: no threshold of any input separates the rows; give {model}"
+        raise DataError(problem, model="linear")
     trees, unit = pack_trees(forest, bins)
     grid = Grid.table(data.raw_dtype, data.X.shape[1])
     worth = dots = np.zeros(len(unit))
