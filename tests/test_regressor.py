@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
+from sklearn.metrics import r2_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.refusals import refused
@@ -70,6 +71,7 @@ def test_quantiles_cover_what_they_say(rows):
     low, high = model.quantize().predict(X_test).T
     assert 0.02 < np.mean(y_test < low) < 0.25
     assert 0.75 < np.mean(y_test < high) < 0.98
+    assert model.score(X_test, y_test) == pytest.approx(r2_score(y_test, high))
 
 
 def test_absolute_loss_ignores_outliers(rows):

@@ -208,12 +208,22 @@ def threads(name: str, value: Any) -> None:
         check_count(name, value)
 
 
-def seed(name: str, value: Any) -> None:
+def check_pair(name: str, value: object, of_rows: str = "labels") -> None:
+    """Check that rows and what belongs to them are given together."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise OptionError(f"{name}: give a pair (X, y) of rows and {of_rows}")
+
+
+def check_seed(name: str, value: Any) -> None:
     """Check a random seed."""
     if value is not None and not isinstance(value, int):
         from sklearn.utils import check_random_state  # takes seconds
 
-        check_random_state(value)
+        try:
+            check_random_state(value)
+        except ValueError:
+            advice = f"give a whole number from 0 to {LARGEST_SEED}, or a RandomState of numpy"
+            raise OptionError(f"{name}: {value!r}; {advice}") from None
     elif value is not None and not 0 <= value <= LARGEST_SEED:
         raise OptionError(f"{name} must be from 0 to {LARGEST_SEED}; got {value!r}")
 

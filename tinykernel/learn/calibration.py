@@ -1,12 +1,13 @@
 """Fit the decision part of a model to rows that it was not trained on."""
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tinykernel.base.checks import as_groups
+from tinykernel.base.checks import as_groups, check_pair
 from tinykernel.base.errors import DataError, ModelError, OptionError, RowsError, ShapeError
 from tinykernel.base.frames import in_numbers
 from tinykernel.base.text import count, percent
@@ -278,6 +279,8 @@ class _Request:
         if self.per_class and self.max_error is None and self.coverage is None:
             problem = "calibrate: {per_class} needs a largest error or a coverage"
             raise OptionError(problem, per_class=None)
+        if known is not None:
+            check_pair("known", known)
         if known is not None and false_alarms is None:
             raise OptionError("calibrate: known needs {false_alarms}", false_alarms=None)
         for name, value in {
@@ -286,8 +289,8 @@ class _Request:
             "the confidence": 1 - self.risk,
             "the share of false alarms": false_alarms,
         }.items():
-            if value is not None and not 0 < value < 1:
-                raise OptionError(f"calibrate: {name} must be above 0 and below 1; got {value}")
+            if value is not None and not (isinstance(value, Real) and 0 < value < 1):
+                raise OptionError(f"calibrate: {name} must be above 0 and below 1; got {value!r}")
 
 
 @dataclass(frozen=True, eq=False)

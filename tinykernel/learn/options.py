@@ -152,7 +152,7 @@ class CommonOptions:
     )
     random_state: int | np.random.RandomState | None = option(  # noqa: RUF009
         None,
-        checks.Check(checks.seed, f"0 to {checks.LARGEST_SEED}"),
+        checks.Check(checks.check_seed, f"0 to {checks.LARGEST_SEED}"),
         "Random seed.",
         type="int, RandomState or None",
         form="int",

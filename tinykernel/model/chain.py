@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.coding import Coding
-from tinykernel.base.errors import ModelError, ShapeError
+from tinykernel.base.errors import DataError, ModelError, ShapeError
 from tinykernel.base.frames import coded_rows, collect, is_frame
 from tinykernel.base.hadamard import useful_threads
 from tinykernel.base.text import column_names, join
@@ -415,11 +415,15 @@ class Predictions(Chain):
         """
         labels, true = self.predict(X), np.asarray(y)
         if true.shape != labels.shape or not true.size:
-            raise ShapeError(f"score: {len(labels)} rows and labels of shape {true.shape}")
+            advice = f"give {labels.shape}, as predict does, and a row or more"
+            raise ShapeError(f"score: y has the shape {true.shape}; {advice}")
         if isinstance(self.answers, Values):
             from sklearn.metrics import r2_score
 
-            return float(r2_score(true, labels))
+            try:
+                return float(r2_score(true, labels))
+            except ValueError:
+                raise DataError("score: y must hold finite numbers; give those") from None
         return float(np.mean(labels == true))
 
     def decide(self, X: ArrayLike) -> NDArray[np.int64]:

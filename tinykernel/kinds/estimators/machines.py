@@ -1,6 +1,7 @@
 """Common parts of the estimators: input checks, training, the integer model."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral
 from typing import Any, ClassVar, TypeVar
@@ -11,7 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from tinykernel.base.errors import DataError, OptionError, warn
+from tinykernel.base.checks import check_pair
+from tinykernel.base.errors import DataError, TinykernelError, warn
 from tinykernel.base.frames import check_equal_shapes, coded_rows, in_numbers, plain_labels
 from tinykernel.base.options import option
 from tinykernel.compile.targets import find_target
@@ -31,6 +33,12 @@ from tinykernel.run.report import limits_on
 DEFAULT_TARGET = "cortex-m4"
 # What to do where scikit-learn refuses rows, by how its message begins.
 _WAYS = {
+    "Input X contains infinity": "replace it, or leave such rows out",
+    "Found input variables with inconsistent": "give a label or value for each row",
+    "Found array with 0": "give one or more",
+    "Found array with dim": "give X of (n, n_features), y of (n,), or (n, n_values) of values",
+    "X has": "give the columns of training",
+    "Complex data": "give real numbers",
     "Input X contains NaN": "fill it; classifiers and regressors take it in arrays and frames of "
     "tables alone, if training rows had some",
     **dict.fromkeys(
@@ -41,6 +49,10 @@ _WAYS = {
         ("Expected 2D array", "Expected a 2-dimensional container"),
         "Reshape your data to rows: one is X[[0]], of a frame X.iloc[[0]]",
     ),
+}
+_OF_EACH_ROW = {
+    "y": "give a label or value for each row, as in training",
+    "sample_weight": "give a number of at least 0 for each row",
 }
 _SelfT = TypeVar("_SelfT", bound="KernelEstimator")
 
@@ -75,21 +87,13 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
         """Check training rows, their labels or values, and their weights."""
         rows, targets = self._numeric(X, plain_labels(y), **checks)
-        weight = _check_sample_weight(
-            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-        )
+        options = {"dtype": np.float64, "ensure_non_negative": True}
+        weight = in_one_line("sample_weight", _check_sample_weight, sample_weight, rows, **options)
         return rows, targets, weight
 
     def _numeric(self, *rows: Any, **checks: Any) -> Any:
         """Return rows, and labels or values where they are given, as scikit-learn checks them."""
-        try:
-            return validate_data(self, *rows, dtype="numeric", **checks)
-        except ValueError as error:
-            problem = str(error).partition("\n")[0].rstrip(".:")
-            way = next((way for begin, way in _WAYS.items() if problem.startswith(begin)), None)
-            if way is None:
-                raise
-            raise DataError(f"X: {problem}; {way}") from None
+        return in_one_line("X", validate_data, self, *rows, dtype="numeric", **checks)
 
     def _checked_rows(self, X: ArrayLike) -> NDArray[Any]:
         """Check rows to predict, and round them as the firmware's input type does."""
@@ -212,8 +216,6 @@ class KernelEstimator(MachineEstimator):
         TinykernelError
             If a parameter is not allowed, a value does not fit, there is one class only, or the
             values differ so much in size that one fixed point cannot hold all.
-        ValueError
-            From scikit-learn's checks of `X` and `y`, e.g. for infinity.
 
         Warns
         -----
@@ -308,8 +310,7 @@ class KernelEstimator(MachineEstimator):
         self, validation: tuple[ArrayLike, ArrayLike]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Check validation rows and their labels or values."""
-        if not isinstance(validation, tuple | list) or len(validation) != 2:
-            raise OptionError(f"validation: give a pair (X, y) of rows and {self.TARGET}")
+        check_pair("validation", validation, self.TARGET)
         pair = flat(in_numbers(self, validation[0]))[0], validation[1]
         rows, targets = self._numeric(*pair, reset=False, **self.CHECKS)
         return rows, targets
@@ -340,6 +341,22 @@ class Budgeted:
 
     def _limits(self, options: TrainerOptions) -> tuple[Limits | None, str]:
         return limits_on(self.budget, self.target, is_sized=bool(options.size)), self.target
+
+
+def in_one_line(subject: str, function: Callable[..., Any], *rows: Any, **options: Any) -> Any:
+    """Call what may refuse rows in the words of scikit-learn, and say what to do about it."""
+    try:
+        return function(*rows, **options)
+    except TinykernelError:
+        raise
+    except ValueError as error:
+        problem = str(error).partition("\n")[0].rstrip(".:")
+        subject = "y" if problem.startswith(("Input y", "This ", "y ")) else subject
+        ways = {"": _OF_EACH_ROW[subject]} if subject in _OF_EACH_ROW else _WAYS
+        way = next((way for begin, way in ways.items() if problem.startswith(begin)), None)
+        if way is None or problem.startswith("The feature names"):  # with a line for each name
+            raise
+        raise DataError(f"{subject}: {problem}; {way}") from None
 
 
 def elsewhere(name: str) -> dict[str, str]:

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
 
-from tinykernel.base.checks import as_groups, at_least
-from tinykernel.base.errors import ModelError, OptionError, RowsError, TinykernelError
+from tinykernel.base.checks import as_groups, at_least, between, check_seed
+from tinykernel.base.errors import ModelError, RowsError, TinykernelError
 from tinykernel.base.frames import without_codes
 from tinykernel.base.options import declared, option
 from tinykernel.kinds.estimators.machines import DEFAULT_TARGET, MachineEstimator
@@ -41,6 +41,7 @@ from tinykernel.run.report import limits_on
 PROTOTYPES = Announcement(
     "prototypes", "prototypes of normal rows", (TABLES, SIGNALS), size="n_prototypes"
 )
+_SHARE = between(0, 1, "above 0 and below 1", open_ends=True)
 #: Classes of the integer model, in this order.
 CLASSES = ("normal", "novel")
 _PATTERNS = 128
@@ -312,9 +313,7 @@ class NoveltyDetector(OutlierMixin, MachineEstimator):
         Raises
         ------
         TinykernelError
-            If a parameter is out of range, or no model is within the budget.
-        ValueError
-            From scikit-learn's checks of `X`.
+            If a parameter or a row is out of range, or no model is within the budget.
         """
         return self.fit_within(X, groups)
 
@@ -323,9 +322,8 @@ class NoveltyDetector(OutlierMixin, MachineEstimator):
     ) -> "NoveltyDetector":
         """Learn what is normal; smaller until the model is within the limits by each measure."""
         for name in ("false_alarms", "calibration_size"):
-            value = getattr(self, name)
-            if not 0 < value < 1:
-                raise OptionError(f"{name}: {value}; give a share above 0 and below 1")
+            _SHARE(name, getattr(self, name))
+        check_seed("random_state", self.random_state)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rng = np.random.default_rng([seed, 7])
         problem, raw, names = self._problem(X, groups, seed, rng)

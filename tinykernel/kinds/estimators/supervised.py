@@ -6,9 +6,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from tinykernel.base.checks import check_pair
 from tinykernel.base.errors import DataError, ShapeError
 from tinykernel.base.frames import in_numbers
 from tinykernel.base.options import declared
@@ -51,7 +53,10 @@ def _check_labels(y: NDArray[Any]) -> None:
             )
     try:
         check_classification_targets(y)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
+        if y.dtype.kind in "OS":
+            problem = "y: Unknown label type: several types, or bytes; give text or numbers"
+            raise DataError(problem) from None
         if "continuous" not in str(error):
             raise
         problem = f"y: Unknown label type: continuous values; {_OF_VALUES}"
@@ -106,6 +111,9 @@ class BaseClassifier(machines.MachineClassifier, machines.KernelEstimator):
             As `tinykernel.calibrate`; an earlier calibration then stays.
         """
         check_is_fitted(self)
+        if known is not None:
+            check_pair("known", known)
+            known = machines.flat(in_numbers(self, known[0]))[0], known[1]
         calibration = calibrate(
             self.quantize(),
             machines.flat(in_numbers(self, X))[0],
@@ -116,9 +124,7 @@ class BaseClassifier(machines.MachineClassifier, machines.KernelEstimator):
             confidence=confidence,
             groups=groups,
             false_alarms=false_alarms,
-            known=None
-            if known is None
-            else (machines.flat(in_numbers(self, known[0]))[0], known[1]),
+            known=known,
         )
         assert calibration.model.decision is not None
         self.decision_ = calibration.model.decision
@@ -298,6 +304,12 @@ class BaseRegressor(RegressorMixin, machines.KernelEstimator):
         """
         rows = self._checked_rows(X)
         return np.asarray(self.machine_.predict(rows), dtype=np.float64)
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return R2, the mean of several values; of quantiles that of the middle one."""
+        n_levels = 1 if isinstance(self.loss, str) else len(self.loss)
+        values = self.predict(X).reshape(len(X), -1, n_levels)[:, :, n_levels // 2]  # type: ignore
+        return float(r2_score(y, values, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         """Declare that `y` may have several columns."""

@@ -16,6 +16,7 @@ from tinykernel.base.errors import OptionError, TinykernelError, warn
 from tinykernel.base.frames import coded_rows
 from tinykernel.base.text import count
 from tinykernel.compile.targets import find_target
+from tinykernel.kinds.estimators.machines import in_one_line
 from tinykernel.kinds.estimators.supervised import Classifier, Regressor
 from tinykernel.kinds.kind import Problem
 from tinykernel.kinds.pace import Pace
@@ -108,8 +109,8 @@ class TrainResult:
         return np.asarray(self.classifier.predict_proba(X))
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the accuracy on labelled rows, or R2 of values."""
-        return float(self.classifier.score(X, y))
+        """Return the accuracy on labelled rows, or R2 of values; of quantiles the middle one's."""
+        return float(in_one_line("y", self.classifier.score, X, y))
 
     @property
     def interrupted(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.checks import LINEAR_BITS
-from tinykernel.base.errors import RangeError, TinykernelError
+from tinykernel.base.errors import RangeError
 from tinykernel.kinds.kind import Kind, Problem, Rounds, Spec, best_trial, candidate_of
 from tinykernel.kinds.pace import Pace
 from tinykernel.learn.choice import Candidate, Fold, trial_folds
@@ -187,7 +187,7 @@ def _model(
         return training.linear_model(
             (scaler,), Grid.table(data.raw_dtype, n), data.meaning, *stored
         )
-    except TinykernelError as error:
+    except RangeError as error:
         raise RangeError(
             f"linear: the sums of {n} inputs of {scaler.bits} bits and weights of {spec.bits} bits "
             "may pass 32 bits; give {linear}, or 2",
