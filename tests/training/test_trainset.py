@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from tests.refusals import refused
 from tinykernel.base.errors import DataError
 from tinykernel.learn.augment import Augmentation, affine_moves, vary_windows
-from tinykernel.learn.trainset import _hash_rows, canonical_rows
+from tinykernel.learn.trainset import _hash_rows, canonical_rows, prepare, within_reach
 from tinykernel.model.scale import raw_dtype_of, to_raw
 
 pytestmark = pytest.mark.usefixtures("page")
@@ -56,6 +56,18 @@ def test_raw_types_refuse_what_does_not_fit():
     assert to_raw(np.array([[2**31 - 1]]), raw_dtype_of(np.dtype("int64"))).dtype == np.int32
     refused(DataError, to_raw, np.array([[0], [2**31]]), "int32")
     refused(DataError, raw_dtype_of, np.dtype("U3"))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int32])
+def test_one_absurd_value_leaves_the_range_to_the_others(kind):
+    """Columns without one stay, to the bit; one of 1e30 took the range, and spoiled every kind."""
+    rows = (1000 * np.random.default_rng(0).normal(size=(40, 3))).astype(kind)
+    far, mended = rows.copy(), rows.copy()
+    far[17, 1], mended[17, 1] = 2e9, np.delete(rows[:, 1], 17).max()
+    assert within_reach(rows, rows) is rows
+    with pytest.warns(UserWarning, match="row 17, column 1 is 2e"):
+        nearer = prepare(far, np.arange(40) % 2)[1].X
+    assert np.array_equal(np.sort(nearer, axis=0), np.sort(mended, axis=0))
 
 
 def test_variation_of_inputs():

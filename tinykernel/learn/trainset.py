@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.checks import as_groups, check_choice, check_positive
-from tinykernel.base.errors import DataError, OptionError, RowsError, TinykernelError
-from tinykernel.base.text import join
+from tinykernel.base.errors import DataError, OptionError, RowsError, TinykernelError, warn
+from tinykernel.base.text import count, join
 from tinykernel.learn.choice import weights_like
 from tinykernel.learn.loss import Truth, targets_of
 from tinykernel.learn.options import RegressorOptions
@@ -21,6 +21,9 @@ from tinykernel.model.scale import raw_dtype_of, to_raw
 # Larger ones, and smaller ones by as much, leave nothing of the other classes.
 _LARGEST_WEIGHT = 1e6
 _STRATA = 8
+# One value of so many may be absurd: so many times the range of the others away from them. Of fewer
+# rows nothing is said.
+_RARE, _ABSURD, _FEWEST_TO_JUDGE = 1000, 1000.0, 20
 #: Rows that are hashed at once, so that their hashes stay in the processor's cache.
 _HASHED_ROWS = 4096
 
@@ -163,12 +166,45 @@ def _canonical_set(
     if not sample_weight.any():
         raise DataError("sample_weight: all weights are 0; give some rows a weight")
     raw_dtype, used = raw_dtype_of(X.dtype), sample_weight > 0
-    rows, group = to_raw(X, raw_dtype), None if groups is None else group_codes(groups, used)
+    raw, group = to_raw(X, raw_dtype), None if groups is None else group_codes(groups, used)
+    rows = raw
     if not used.all():
         rows, y, sample_weight = rows[used], y[used], sample_weight[used]
     distinct, codes = np.unique(y, axis=None if y.ndim == 1 else 0, return_inverse=True)
     ordered = canonical_rows(rows, codes.ravel().astype(np.int64), sample_weight, group)
+    ordered = (within_reach(ordered[0], raw), *ordered[1:])
     return distinct, TrainSet(*ordered[:3], (), raw_dtype, ordered[3])
+
+
+def within_reach(X: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
+    """Return X, what is absurdly far from all other values of its column nearer; warn of that.
+
+    Else it would take the range of the inputs, and leave one level to the others. `rows` are those
+    of the user, in whose order the warning counts.
+    """
+    n, n_far, first = len(X), 0, ""
+    if n < _FEWEST_TO_JUDGE or X.dtype.itemsize < 4:
+        return X
+    rare, nearer = 1 + n // _RARE, X
+    for j, column in enumerate(X.T):
+        ends = rare, n - 1 - rare
+        low, high = np.partition(column, ends)[list(ends)].astype(np.float64)
+        reach = _ABSURD * (high - low)
+        far = (column < low - reach) | (column > high + reach)
+        if not reach or not far.any():
+            continue
+        nearer = X.copy() if nearer is X else nearer
+        near, n_far = (column[~far].min(), column[~far].max()), n_far + int(far.sum())
+        nearer[:, j] = column.clip(*near)
+        row = int(np.flatnonzero(rows[:, j] == column[far][0])[0])
+        first = first or (
+            f"row {row}, column {j} is {rows[row, j]:g}, where others are from {near[0]:g} to "
+            f"{near[1]:g}, and counts as the nearest of these"
+        )
+    if n_far:
+        beside = f" ({count(n_far - 1, 'more value')})" * (n_far > 1)
+        warn(f"X: {first}{beside}; mend it, or leave such rows out")
+    return nearer
 
 
 def _hash_rows(data: NDArray[np.uint8]) -> NDArray[np.uint64]:

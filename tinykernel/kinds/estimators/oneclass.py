@@ -28,7 +28,7 @@ from tinykernel.learn.novelty import Alarms, alarms, as_levels, nearest_means, p
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.signals.normal import SEGMENTS, anomalies, band_stages, filter_stages
 from tinykernel.learn.signals.training import KernelSettings, pooled_signals
-from tinykernel.learn.trainset import TrainSet, canonical_order, group_codes
+from tinykernel.learn.trainset import TrainSet, canonical_order, group_codes, within_reach
 from tinykernel.model.answers import Labels
 from tinykernel.model.integer import IntegerModel
 from tinykernel.model.scale import quantize_scaler, raw_dtype_of, to_raw
@@ -362,7 +362,9 @@ class NoveltyDetector(OutlierMixin, MachineEstimator):
         codes = None if units is None else group_codes(units, everyone)
         if units is not None and codes is None:
             raise RowsError("groups: all rows are in one group; give at least two groups")
-        raw, order = canonical_order(raw, np.zeros(len(raw), np.int64) if codes is None else codes)
+        kind = np.zeros(len(raw), np.int64) if codes is None else codes
+        ordered, order = canonical_order(raw, kind)
+        raw = within_reach(ordered, raw)
         units, codes = (each if each is None else each[order] for each in (units, codes))
         out = _outside(len(raw), codes, self.calibration_size, rng)
         inside = None if codes is None else group_codes(codes[~out], everyone[~out])
