@@ -1,5 +1,7 @@
 """Accuracy of tables in a budget, beside the last release: what fell by more than its noise fails.
 
+So does what fell below its mark; what was below it already is named in a line of its own.
+
 ``make marks`` runs ``python benchmarks/marks.py [--data DIR] [--sets digits,usps] [--into DIR]
 [--write FILE]``. DIR holds ``usps.npz``, ``har.npz``, ``covtype7.npz`` and ``tables/abalone.csv``;
 a row without its file is left out, and named. The splits and seeds are fixed, and nothing is set
@@ -160,11 +162,18 @@ def page(rows: FinishedRows) -> Iterator[str]:
 
 
 def tell(compared: Mapping[str, Comparison]) -> bool:
-    """Print the comparison, what fell in red; return whether anything fell."""
-    for name, found in compared.items():
-        line = f"{name}: {found.now:.4f}, last release {found.release:.4f} ± {found.noise:.4f}"
-        click.secho(line, fg="red" if found.fell else None)
-    return any(found.fell for found in compared.values())
+    """Print the comparison, what fell in red, and what is below its mark; return if any fell."""
+    below, fell = [], False
+    for name, means in compared.items():
+        least = MARKS[name].least
+        is_worse = means.fell or means.now < least <= means.release
+        line = f"{name}: {means.now:.4f}, last release {means.release:.4f} ± {means.noise:.4f}"
+        click.secho(line, fg="red" if is_worse else None)
+        below += [f"{name} {means.now:.4f} of {least:g}"] if means.now < least else []
+        fell = fell or is_worse
+    if below:
+        click.secho(f"below their marks: {', '.join(below)}", fg="yellow")
+    return fell
 
 
 def measurable(folder: Path) -> list[str]:

@@ -52,14 +52,15 @@ def rows_of(*scores: float) -> dict[str, dict[str, float]]:
 
 
 @pytest.mark.parametrize(("now", "fell"), [(0.86, True), (0.88, False), (0.95, False)])
-def test_only_a_fall_beyond_the_noise_fails(import_benchmark, capsys, now, fell):
+def test_a_fall_beyond_the_noise_or_below_the_mark_fails(import_benchmark, capsys, now, fell):
     """Of 200 rows, 90 % right answers have a standard error of 2.1 points."""
     marks = import_benchmark("marks")
     compared = marks.compare(rows_of(now, now), rows_of(0.88, 0.92, 0.1))
     assert compared["digits"].release == pytest.approx(0.9)
     assert compared["digits"].noise == pytest.approx(0.0212, abs=1e-4)
     assert marks.tell(compared) == fell
-    assert "digits: " in capsys.readouterr().out
+    assert "below their marks: digits 0." in capsys.readouterr().out
+    assert marks.tell({"digits": marks.Comparison(now=0.9885, release=0.9892, noise=0.01)})
 
 
 def test_rows_without_their_file_are_named(import_benchmark, capsys, tmp_path):
