@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, call
 
 import numpy as np
 import pytest
@@ -87,6 +87,15 @@ def test_a_second_process_rehearses_once_something_must_be_compiled(cache, monke
     with compiling_beside(problem, kinds_for(problem.options)):
         triple()(1j)
     stuck.kill.assert_called_once_with()
+
+
+def test_a_rehearsal_ends_after_the_first_process(monkeypatch) -> None:
+    """One that was killed tells nothing; the second compiled on for minutes."""
+    pretended = Mock(getppid=Mock(side_effect=[7, 7, 1]), getpid=Mock(return_value=8))
+    monkeypatch.setattr(rehearsal, "os", pretended)
+    monkeypatch.setattr(rehearsal, "_BETWEEN_LOOKS", 0.0)
+    rehearsal._end_with(7)
+    assert pretended.mock_calls[-2:] == [call.kill(8, rehearsal.signal.SIGTERM), call._exit(1)]
 
 
 def test_the_collector_rests_while_functions_are_compiled(cache, monkeypatch) -> None:

@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.refusals import refused
 from tinykernel import (
     Classifier,
+    NoveltyDetector,
     Regressor,
     TernaryKernelClassifier,
     TernaryKernelRegressor,
@@ -29,10 +30,10 @@ from tinykernel.papers.classifier import PaperClassifier
 from tinykernel.pieces.components.spec import Components
 
 
-def quick(**parameters):
-    """Make a classifier that trains in a fraction of a second."""
+def quick(kind=TernaryKernelClassifier, **parameters):
+    """Make a classifier, or another estimator, that trains in a fraction of a second."""
     chosen = {"n_components": 128, "epochs": 6, "effort": "quick", "random_state": 0}
-    return TernaryKernelClassifier(**chosen | parameters)
+    return kind(**chosen | parameters)
 
 
 def paper(**parameters):
@@ -56,7 +57,9 @@ def rows():
 _ALL_KINDS = {"target": "host", "effort": "0.1/1/1", "epochs": 2, "random_state": 0}
 
 
-@parametrize_with_checks([quick(n_components=64, epochs=30)])
+@parametrize_with_checks(
+    [quick(n_components=64, epochs=30), quick(TernaryKernelRegressor, epochs=3), NoveltyDetector()]
+)
 def test_check_estimator(estimator, check):
     """Protects every convention of scikit-learn."""
     check(estimator)

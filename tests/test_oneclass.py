@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.firmware.test_host import SANITISERS
 from tests.random_models import changed
@@ -43,12 +42,6 @@ def windows(n: int, scale: float) -> np.ndarray:
     swing = np.sin(t * rng.uniform(0.9, 1.1, (n, 1)) + phase)
     both = swing[:, :, np.newaxis] * [1, 2] + 0.1 * rng.normal(size=(n, 64, 2))
     return (1000 * scale * both).astype(np.int16)
-
-
-@parametrize_with_checks([NoveltyDetector()])
-def test_check_estimator(estimator, check):
-    """Protects every convention of scikit-learn that an outlier detector keeps."""
-    check(estimator)
 
 
 def test_what_was_never_shown_is_found(digits, watch) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.metrics import r2_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.refusals import refused
 from tinykernel import TernaryKernelRegressor, load, save
@@ -25,12 +24,6 @@ def rows():
     X, y = make_friedman1(600, noise=0.5, random_state=0)
     X = X.astype(np.float32)
     return X[:400], y[:400], X[400:], y[400:]
-
-
-@parametrize_with_checks([quick(n_components=64, epochs=3)])
-def test_check_estimator(estimator, check):
-    """Protects every convention of scikit-learn."""
-    check(estimator)
 
 
 def test_values_are_those_of_fixed_point(rows, tmp_path):

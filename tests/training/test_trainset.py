@@ -66,8 +66,7 @@ def test_one_absurd_value_leaves_the_range_to_the_others(kind):
     far[17, 1], mended[17, 1] = 2e9, np.delete(rows[:, 1], 17).max()
     assert within_reach(rows, rows) is rows
     with pytest.warns(UserWarning, match="row 17, column 1 is 2e"):
-        nearer = prepare(far, np.arange(40) % 2)[1].X
-    assert np.array_equal(np.sort(nearer, axis=0), np.sort(mended, axis=0))
+        assert {*prepare(far, np.arange(40) % 2)[1].X.flat} == {*mended.flat}
 
 
 def test_variation_of_inputs():
