@@ -18,6 +18,7 @@ from tinykernel.data.tables import those_there
 #: The name of a first column that has none, as that of an index of pandas.
 IN_FRONT = "column1"
 _RATE_TOLERANCE = 0.02
+_ROUNDED = 1e-3  # of a rate: more is no rounding of times
 _SAME_PLACE = 1e-6  # of a sample
 _FARTHEST = 4.0  # ratio of rates in resampling; a unit that is mistaken has a larger one
 
@@ -102,12 +103,19 @@ def read_clock(
     if ticks is None:
         ticks = kinds.ticks_per_second(name, float(values[0]))
     if ticks is not None:
-        rate = float(f"{ticks / step:.6g}")
+        rate = _without_rounding(ticks / step, int((~gap).sum()))
     elif rate is not None:
         close = [n for n in (1, 10**3, 10**6, 10**9) if alike(n / step, rate)]
         ticks = close[0] if close else rate * step
     times = None if ticks is None else values / ticks
     return times, rate, np.flatnonzero(gap) + 1
+
+
+def _without_rounding(rate: float, n: int) -> float:
+    """Return a whole rate where rounded times of n steps may be of it, else six digits."""
+    whole, digits = float(round(rate)), float(f"{rate:.6g}")
+    away = abs(rate - whole) / rate
+    return whole if away <= _ROUNDED and away * n < 0.5 else digits
 
 
 def alike(rate: float, other: float) -> bool:

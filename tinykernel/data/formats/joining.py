@@ -17,6 +17,8 @@ from tinykernel.data.tables import told_apart
 
 # A sensor that is slower than this share of the fastest one is left out.
 _SLOWEST = 0.2
+# Rounded times may lack so much of the last sample.
+_ROUNDED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,7 @@ def joined(
         raise DataError(
             f"{path}: {join(list(fast))} have no time in common; remove the files of one"
         )
-    times = begin + np.arange(int((end - begin) * rate + 1e-6) + 1) / rate
+    times = begin + np.arange(int((end - begin) * rate + _ROUNDED) + 1) / rate
     for signal in fast.values():
         for at in signal.breaks.tolist():
             times = times[(times <= signal.times[at - 1]) | (times >= signal.times[at])]
