@@ -252,9 +252,11 @@ def test_sounds_of_another_rate_are_resampled_where_a_rate_is_asked_for(tmp_path
     refused(tmp_path / "w", "1s")
     for rate in (1e9, 0.01):  # filled the memory
         refused(tmp_path / "w", 10, rate=rate)
+    (tmp_path / "w" / "c.MP3").touch()
     found = windows(tmp_path / "w", "1s", "1s", rate=8000, labels_needed=False)
     assert (found.rate, found.resampled, found.X.shape) == (8000, 1, (4, 8000, 1))
-    assert found.notes == ("resampled to 8000 Hz: 1 sound",)
+    unread = "not read: 1 sound, such as c.MP3; convert to .wav"
+    assert {*found.notes} == {"resampled to 8000 Hz: 1 sound", unread}
     inside = slice(100, -100)  # the filter begins and ends with silence
     gap = found.X[2, inside].astype(int) - found.X[0, inside]
     assert np.abs(gap).max() < 20

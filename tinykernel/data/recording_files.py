@@ -2,12 +2,13 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from tinykernel.base.errors import DataError, FileError, FormatError, OptionError, TinykernelError
+from tinykernel.base.text import count
 from tinykernel.data.formats.acquisitions import is_acquisition, label_in_project, read_acquisition
 from tinykernel.data.formats.apps import read_session, session_of
 from tinykernel.data.formats.arrays import read_arrays
@@ -40,6 +41,7 @@ _READERS: dict[str, Callable[[Path, Reading], Columns]] = {
     ".ts": read_ts,
 }
 
+_UNREAD = (".mp3", ".m4a", ".aac", ".opus", ".wma", ".amr", ".3gp", ".caf", ".au")
 # Formats with labels of their own, and no columns of labels or groups.
 _WITHOUT_COLUMNS = (".edf", ".bdf", ".json", ".cbor", ".ts")
 
@@ -88,6 +90,15 @@ def find_all(
             raise DataError(f"{repeated[0]}: is given twice; give it once")
     source = Path(paths[0]).name or str(paths[0])
     return files, names, source if len(paths) == 1 else f"{source} and {len(paths) - 1} more"
+
+
+def note_on_unread(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Return a note on sounds of a format that is not read, in any of the folders."""
+    folders = filter(None, map(data_folder, paths))
+    unread = [file for folder in folders for file in files_with(folder, _UNREAD)]
+    if not unread:
+        return []
+    return [f"not read: {count(len(unread), 'sound')}, such as {unread[0].name}; convert to .wav"]
 
 
 def _packed(archive: Path) -> list[Path]:

@@ -21,7 +21,7 @@ from tinykernel.data.origin import Origin, Taker
 from tinykernel.data.partition import Dataset, Rows
 from tinykernel.data.paths import SOUNDS, parts_of
 from tinykernel.data.reading import Columns, Reading, Recording
-from tinykernel.data.recording_files import find_all, read_recording
+from tinykernel.data.recording_files import find_all, note_on_unread, read_recording
 from tinykernel.data.splits import as_dataset, split_recordings
 from tinykernel.data.takes import TAKE, in_takes
 from tinykernel.data.tracks import check_channels, read_tracks
@@ -187,6 +187,8 @@ class RecordingSource:
             table = read_recording(file, self.reading)
             is_other = rate is not None and table.rate is not None and not alike(table.rate, rate)
             tables.append(table.at_rate(rate) if is_other and table.is_sound and rate else table)
+        paths = [self.path] if isinstance(self.path, (str, os.PathLike)) else self.path
+        tables[0].notes |= dict.fromkeys(note_on_unread(paths), 0)
         if not _asks_for_groups(self.reading):
             _forget_one_group(tables)
         for table, part in zip(tables, parts_of(names), strict=False):
