@@ -180,7 +180,8 @@ def _container_in(path: Path) -> bytes:
 
 def _is_container(path: Path) -> bool:
     if path.suffix.lower() not in (".tkm", ".pkl"):
-        raise FileError("not a model file; give a name that ends in .tkm or .pkl")
+        problem = "not a model file; give a name that ends in .tkm or .pkl"
+        raise FileError(f"{problem}, or data to 'tinykernel data'")
     return path.suffix.lower() == ".tkm"
 
 
