@@ -148,7 +148,7 @@ def join_whole(clips: Recordings, events: Sequence[object]) -> Recordings:
 
     A clip of an event is its span; time without events is that of the others alone.
     """
-    joined = []
+    whole = []
     for name, is_event in ("background", False), ("events", True):
         parts = [each for each in clips.recordings if (each.spans[0].label in events) == is_event]
         ends = np.cumsum([0, *(len(each.X) for each in parts)]).tolist()
@@ -157,13 +157,13 @@ def join_whole(clips: Recordings, events: Sequence[object]) -> Recordings:
         groups = tuple(Span(at, end, each.groups[0].label) for each, at, end in places)
         if parts:
             X = np.concatenate([each.X for each in parts])
-            joined.append(Recording(f"joined {name}", X, spans, groups))
+            whole.append(Recording(f"joined {name}", X, spans, groups))
         elif not is_event:
             raise DataError(
                 f"{clips.source}: every clip is an event, so false alarms are not known; add clips "
                 "of the background: speech and other words, by other voices than the training's"
             )
-    return replace(clips, recordings=tuple(joined), is_long=True)
+    return replace(clips, recordings=tuple(whole), is_long=True)
 
 
 def join_clips(

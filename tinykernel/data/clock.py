@@ -180,11 +180,11 @@ def at_rate(track: Recording, rate: float) -> Recording:
         None if each is None else np.asarray(each)[near]
         for each in (track.y, table.group, table.lines)
     )
-    held = {name: column[near] for name, column in table.columns.items()}
+    columns = {name: column[near] for name, column in table.columns.items()}
     return replace(
         track,
         X=np.column_stack([np.interp(place, np.arange(len(x)), x) for x in track.X.T]),
-        table=replace(table, columns=held, group=group, lines=lines),
+        table=replace(table, columns=columns, group=group, lines=lines),
         holes=track.holes[near],
         unlabelled=track.unlabelled[near],
         y=y,

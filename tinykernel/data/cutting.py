@@ -355,25 +355,25 @@ def cut(
             "shorter --window"
         )
     # Where one recording lacks labels or times, no window has any.
-    joined: dict[str, Any] = {}
+    whole: dict[str, Any] = {}
     for name in parts[0]:
         values = [part[name] for part in parts]
-        joined[name] = None if any(each is None for each in values) else np.concatenate(values)
+        whole[name] = None if any(each is None for each in values) else np.concatenate(values)
     n_before = np.cumsum([0, *(len(segments_of(track)) for track in tracks[:-1])])
-    joined["segments"] += np.repeat(n_before, n_windows)
+    whole["segments"] += np.repeat(n_before, n_windows)
     first, remarks = tracks[0], tuple[str, ...]()
-    if reading.label_at == "peak" and joined["y"] is not None:
+    if reading.label_at == "peak" and whole["y"] is not None:
         clips = np.repeat(np.arange(len(parts)), n_windows)
-        still = background_among(np.unique(joined["y"]).tolist(), reading.background)
-        joined["y"], remarks = without_rest(joined["X"], joined["y"], clips, still, source)
-    if joined["y"] is not None:
-        moves = (joined["X"].max(axis=1) > joined["X"].min(axis=1)).any(axis=1)
-        lively = set(joined["y"][moves].tolist())
-        dull = sorted({str(label) for label in set(joined["y"].tolist()) - lively})
+        still = background_among(np.unique(whole["y"]).tolist(), reading.background)
+        whole["y"], remarks = without_rest(whole["X"], whole["y"], clips, still, source)
+    if whole["y"] is not None:
+        moves = (whole["X"].max(axis=1) > whole["X"].min(axis=1)).any(axis=1)
+        lively = set(whole["y"][moves].tolist())
+        dull = sorted({str(label) for label in set(whole["y"].tolist()) - lively})
         alike = f"all windows of {join(dull)} hold one value: is the sensor connected?"
         remarks = (*remarks, *([alike] if dull and lively else []))
     return Windows(
-        **joined,
+        **whole,
         remarks=remarks,
         recordings=tuple(track.name for track in tracks),
         recording=np.repeat(np.arange(len(parts), dtype=np.int64), n_windows),

@@ -75,7 +75,7 @@ def _check_one(source: str, labels: NDArray[Any] | None) -> None:
     """Refuse rows of several classes."""
     classes = [] if labels is None else np.unique(labels).tolist()
     if len(classes) > 1:
-        shown = join(classes, 3, repr)
+        names = join(classes, 3, repr)
         raise DataError(
-            f"{source}: has rows of {len(classes)} classes ({shown}); give normal rows only"
+            f"{source}: has rows of {len(classes)} classes ({names}); give normal rows only"
         )

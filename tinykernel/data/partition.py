@@ -169,8 +169,8 @@ class Rows:
 
     def at(self, places: NDArray[Any]) -> "Rows":
         """Return some of the rows."""
-        held = (self.y, self.group, self.clip)
-        y, group, clip = (None if each is None else each[places] for each in held)
+        parts = (self.y, self.group, self.clip)
+        y, group, clip = (None if each is None else each[places] for each in parts)
         names = None if self.names is None else tuple(np.array(self.names)[places].tolist())
         return replace(self, X=self.X[places], y=y, group=group, clip=clip, names=names)
 

@@ -165,9 +165,9 @@ def find_pictures(path: str | os.PathLike[str]) -> PictureFiles:
     unread = files_with(folder, _UNREAD)
     notes = [f"not read: {_pictures(unread)}; convert them to .jpg"] if unread else []
     parts = [file.relative_to(folder).parts[0].lower() for file in files]
-    held = TEST if set(parts) & set(TEST) else _HELD
+    test_parts = TEST if set(parts) & set(TEST) else _HELD
     train = [file for file, part in zip(files, parts, strict=True) if part in TRAIN]
-    test = [file for file, part in zip(files, parts, strict=True) if part in held]
+    test = [file for file, part in zip(files, parts, strict=True) if part in test_parts]
     if not train or not test:
         return PictureFiles(folder, files, [], tuple(notes))
     rest = sorted({*files} - {*train, *test})

@@ -128,8 +128,8 @@ class Columns:
         )
         columns = dict(zip(self.columns, samples.T, strict=True))
         spans = None if self.spans is None else tuple(s.at(rate / self.rate) for s in self.spans)
-        made = replace(self, columns=columns, y=y, group=group, spans=spans)
-        return replace(made, rate=rate, own_rate=self.rate)
+        result = replace(self, columns=columns, y=y, group=group, spans=spans)
+        return replace(result, rate=rate, own_rate=self.rate)
 
     def with_labels(self, still: str | None) -> "Columns":
         """Return it with a label a sample: what has none is `still`, if that is a label."""

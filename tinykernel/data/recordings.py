@@ -288,10 +288,10 @@ class RecordingSource:
         names = tuple(
             f"{cut.recordings[i]}:{at}" for i, at in zip(clip.tolist(), starts, strict=True)
         )
-        held = (cut.inputs[test], y, cut.source, where, cut.groups[test])
+        parts = (cut.inputs[test], y, cut.source, where, cut.groups[test])
         still = y is not None and cut.dropped["mixed"] and all(map(is_background, set(y.tolist())))
         notes = (*cut.notes, ADVICE_ON_EVENTS) if still else cut.notes
-        return Rows(*held, notes, streams, clip=clip, names=names)
+        return Rows(*parts, notes, streams, clip=clip, names=names)
 
     def uncut(self) -> Recordings:
         """Return them whole; stretches between gaps are recordings of their own."""
@@ -395,13 +395,13 @@ def _cut(
     else:
         windows = cut(long, window, hop, reading, source)
     windows.dropped["short"] += len(tracks) - len(long)
-    lost = short_in_words(tracks, window, reading)
+    too_short = short_in_words(tracks, window, reading)
     sounds = (table for table in tables if table.is_sound)
     others = {column for table in sounds for column in table.columns} - set(windows.channels)
     resampled = sum(table.own_rate is not None for table in tables)
-    remarks = *_remarks(tables), *windows.remarks, *lost
-    made = replace(windows, not_taken=tuple(sorted(others)), remarks=remarks)
-    return replace(made, padded=padded, resampled=resampled)
+    remarks = *_remarks(tables), *windows.remarks, *too_short
+    result = replace(windows, not_taken=tuple(sorted(others)), remarks=remarks)
+    return replace(result, padded=padded, resampled=resampled)
 
 
 def _remarks(tables: Sequence[Columns]) -> tuple[str, ...]:

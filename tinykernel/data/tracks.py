@@ -264,8 +264,8 @@ def clean_labels(tables: Sequence[Columns]) -> list[tuple[NDArray[Any] | None, N
         # If all are whole, one has more digits than integer labels.
         largest = max(known, key=lambda text: abs(float(text)))
         broken = next((text for text in known if not float(text).is_integer()), largest)
-        held = zip(tables, codes, strict=True)
-        file = next(t for t, code in held if code is not None and broken in code[0])
+        pairs = zip(tables, codes, strict=True)
+        file = next(t for t, code in pairs if code is not None and broken in code[0])
         raise DataError(
             f"{file.file}: the labels{file.labels_are} are not classes: one is {broken}; give "
             "integers or text, or say with --label or --name where the labels are"

@@ -204,8 +204,8 @@ def resampled(samples: NDArray[np.int16], rate: float, wanted: float) -> NDArray
     from scipy.signal import resample_poly
 
     ratio = Fraction(wanted).limit_denominator(1000) / Fraction(rate).limit_denominator(1000)
-    made = resample_poly(samples.astype(np.float64), ratio.numerator, ratio.denominator)
-    whole: NDArray[np.int16] = np.clip(np.rint(made), -_FULL, _FULL - 1).astype(np.int16)
+    samples_at_rate = resample_poly(samples.astype(np.float64), ratio.numerator, ratio.denominator)
+    whole: NDArray[np.int16] = np.clip(np.rint(samples_at_rate), -_FULL, _FULL - 1).astype(np.int16)
     return whole
 
 

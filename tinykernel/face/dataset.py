@@ -212,20 +212,20 @@ def _with_also(path: str, dataset: Dataset) -> Dataset:
     files = [file for file in find_recordings(path)[0] if file.name != WORST]
     own: dict[str, Any] = {"drop": (), "labels_needed": False, "short": "pad"}
     own |= dict.fromkeys(("name", "label", "groups", "time"))
-    found = RecordingSource(files, replace(cut, **own)).windows()
+    extra = RecordingSource(files, replace(cut, **own)).windows()
     known = set(dataset.y_train.tolist())
-    if found.y is None or not set(found.y.tolist()) <= known:
-        there = "no labels" if found.y is None else f"labels {join(sorted(set(found.y.tolist())))}"
+    if extra.y is None or not set(extra.y.tolist()) <= known:
+        there = "no labels" if extra.y is None else f"labels {join(sorted(set(extra.y.tolist())))}"
         raise DataError(f"{path}: has {there}; give recordings of {join(sorted(known))}")
-    groups, clips = np.char.add("also ", found.groups), dataset.clips
-    note = f"{path}: {count(len(found.y), 'window')} are trained on, too"
+    groups, clips = np.char.add("also ", extra.groups), dataset.clips
+    note = f"{path}: {count(len(extra.y), 'window')} are trained on, too"
     if clips:  # the training learns from them, and not from windows
-        clips += (more := found.clips(set(found.groups.tolist())))
+        clips += (more := extra.clips(set(extra.groups.tolist())))
         note = f"{path}: {count(len(more), 'recording')} are trained on, too"
     return replace(
         dataset,
-        X_train=np.concatenate([dataset.X_train, _of_type(found.inputs, dataset, path)]),
-        y_train=np.concatenate([dataset.y_train, found.y]),
+        X_train=np.concatenate([dataset.X_train, _of_type(extra.inputs, dataset, path)]),
+        y_train=np.concatenate([dataset.y_train, extra.y]),
         group_train=np.concatenate([np.asarray(dataset.group_train), groups]),
         clips=clips,
         notes=(*dataset.notes, note),
@@ -276,8 +276,8 @@ def _source_like(path: str, options: Mapping[str, Any], dataset: Dataset) -> Sou
         return PictureSource(path, how, values, classes)
     inputs = None if Path(path).suffix.lower() in (".npz", ".npy") else dataset.columns
     chosen = replace(selection_of(options), inputs=inputs, drop=(), coding=dataset.coding)
-    taken = dataset.X_train.shape[1], dataset.columns, classes
-    return TableSource(path, chosen, values, None, *taken)
+    inputs_of = dataset.X_train.shape[1], dataset.columns, classes
+    return TableSource(path, chosen, values, None, *inputs_of)
 
 
 def time_limit(options: Mapping[str, Any]) -> float | None:

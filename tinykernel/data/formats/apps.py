@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tinykernel.base.errors import DataError
 from tinykernel.data.clock import read_clock, time_column
 from tinykernel.data.columns import ticks_per_second
-from tinykernel.data.formats.joining import Sampled, joined, unlabelled
+from tinykernel.data.formats.joining import Sampled, join_signals, unlabelled
 from tinykernel.data.formats.rows import read_rows
 from tinykernel.data.labels import Span
 from tinykernel.data.reading import Columns, Reading
@@ -38,7 +38,7 @@ def read_session(path: Path, reading: Reading) -> Columns:
             timeless += [] if sampled is not None else [file.name]
     if not signals:
         raise DataError(f"{path}: holds no file of a sensor with times; remove the folder")
-    columns, times, rate, notes = joined(path, signals, reading.rate)
+    columns, times, rate, notes = join_signals(path, signals, reading.rate)
     notes |= {f"left out: {name} (no samples with times)": 0 for name in timeless}
     is_asked = reading.label in (None, _ANNOTATIONS)
     spans = _annotated(path, times, plain, notes) if is_asked else None

@@ -35,8 +35,8 @@ def read_edf(path: Path, reading: Reading) -> Columns:
         Span(round(begin * rate), round((begin + length) * rate), str(text).strip())
         for begin, length, text in lasting
     ]
-    held = checked_spans(path, spans, n, notes)
-    if held is None and reading.labels_needed:
+    labels = checked_spans(path, spans, n, notes)
+    if labels is None and reading.labels_needed:
         raise unlabelled(path, "annotations with a duration")
-    kind = None if held is None else "annotations"
-    return Columns(path, columns, rate=rate, spans=held, label=kind, notes=notes)
+    kind = None if labels is None else "annotations"
+    return Columns(path, columns, rate=rate, spans=labels, label=kind, notes=notes)

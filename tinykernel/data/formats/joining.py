@@ -33,7 +33,7 @@ class Sampled:
     breaks: NDArray[np.intp] = field(default_factory=lambda: NO_BREAKS)
 
 
-def joined(
+def join_signals(
     path: Path, signals: Mapping[str, Sampled], rate: float | None = None
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64], float, dict[str, int]]:
     """Return columns on the clock of the fastest signal, their times and rate, and notes.
@@ -76,7 +76,7 @@ def on_one_clock(
         name: Sampled(x.reshape(-1, 1), ("",), rate, np.arange(len(x)) / rate)
         for name, x, rate in zip(names, parts, rates, strict=True)
     }
-    columns, _, rate, notes = joined(path, signals)
+    columns, _, rate, notes = join_signals(path, signals)
     return columns, rate, notes
 
 

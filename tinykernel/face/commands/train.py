@@ -163,9 +163,9 @@ def _of_words(training: _Training) -> dict[str, Any]:
     notes = *dataset.notes, *events.in_pauses(model, dataset.clips, places)
     training.dataset = replace(dataset, notes=notes)
     along = events.calibrate_held_out(model, dataset.clips_test, cut.rate, silent, _PROMISED)
-    found: dict[str, Any] = {"notes": list(notes)}
+    facts: dict[str, Any] = {"notes": list(notes)}
     return (
-        found if along is None else found | {"along_time": along.to_dict() | {"line": along.line}}
+        facts if along is None else facts | {"along_time": along.to_dict() | {"line": along.line}}
     )
 
 
