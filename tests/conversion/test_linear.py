@@ -44,7 +44,6 @@ CLASSIFIERS = [
     make_pipeline(StandardScaler(), SGDClassifier(random_state=0)),
     make_pipeline(MinMaxScaler(), LinearSVC(random_state=0)),
     LinearDiscriminantAnalysis(),
-    RidgeClassifier(),
     Perceptron(random_state=0),
 ]
 TUNED = TunedThresholdClassifierCV(LogisticRegression())

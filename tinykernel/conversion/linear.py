@@ -21,7 +21,7 @@ from tinykernel.pieces.linear.spec import Linear
 from tinykernel.pieces.piece import Readout
 from tinykernel.pieces.scale.spec import Scale
 
-_MARGIN = 0.25  # of the range of an input, beyond it on both sides
+MARGIN = 0.25  # of the range of an input, beyond it on both sides
 _MOST = 2**31 - 1
 _SUM = 65000  # of weights and signs, so that a dot product with 16-bit inputs fits int32
 
@@ -122,11 +122,6 @@ def _weights(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     kind, classes = type(model).__name__, getattr(model, "classes_", None)
     if not hasattr(model, "coef_"):
         raise ConvertError(f"convert: the {kind} is not fitted")
-    if kind.endswith("SVC") and hasattr(model, "kernel") and len(model.classes_) > 2:
-        raise ConvertError(
-            f"convert: a {kind} of {len(model.classes_)} classes votes for pairs of them; train "
-            "a LinearSVC or a OneVsRestClassifier of it"
-        )
     if hasattr(model, "get_booster"):
         weights, bias = _of_margins(model)
     else:
@@ -194,7 +189,7 @@ def scale_of(
     """Return the scaler, and levels per raw unit, which are proportional to the weights."""
     low, high = rows.min(axis=0), rows.max(axis=0)
     used = (largest > 0) & (high > low)
-    margin = _MARGIN * (high - low)
+    margin = MARGIN * (high - low)
     low, high = low - margin, high + margin
     dtype = columns.raw_dtype
     if dtype != "float32":

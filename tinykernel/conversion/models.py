@@ -432,7 +432,8 @@ def _reader_of(model: Any) -> Any:
         kind in _KERNELS and getattr(model, "kernel", "") == "linear"
     )
     if is_line:
-        return import_module("tinykernel.conversion.linear")
+        votes = kind in _KERNELS and len(getattr(model, "classes_", ())) > 2
+        return import_module(f"tinykernel.conversion.{'networks.pairs' if votes else 'linear'}")
     for family, names in _FAMILIES.get(library, {}).items():
         if kind in names:
             return import_module(f"tinykernel.conversion.{family}")

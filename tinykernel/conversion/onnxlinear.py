@@ -84,7 +84,8 @@ class LinearFile:
         if of.get("kernel_type") != b"LINEAR" or len(self.classes_) != 2:
             raise ConvertError(
                 "convert: a SVMClassifier of ONNX is read if its kernel is linear and of two "
-                "classes; train a LinearSVC, or let it teach: tinykernel.train(X, y, teacher=...)"
+                "classes; convert the fitted model itself if its kernel is linear, else let it "
+                "teach: tinykernel.train(X, y, teacher=...)"
             )
         vectors = np.array(of["support_vectors"], dtype=np.float64).reshape(weights.size, -1)
         self.coef_ = -(weights @ vectors)[None]

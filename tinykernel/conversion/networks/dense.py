@@ -41,7 +41,7 @@ _MOST = 2**31 - 1
 _SHIFT = 24  # of a layer at most
 _SHIFTS = 5  # more of a layer that are compared
 _VALUES = 1 << 25  # of the floats of a layer
-_IDENTITY = Scale("uint8", 8, *np.array([[0], [65536], [_TOP]]))
+IDENTITY = Scale("uint8", 8, *np.array([[0], [65536], [_TOP]]))
 
 
 def levels_of(
@@ -116,7 +116,7 @@ def hidden(
         if best and np.any(gain[top == layer.top] < _TOP / layer.top):
             break  # these units are clipped at level 255
         unit = (gain * 2.0**shift)[:, None]
-        stage = _dense(by_level * unit, mean * unit[:, 0], before.levels, shift)
+        stage = units_of(by_level * unit, mean * unit[:, 0], before.levels, shift)
         grid = Grid(1, 1, before.levels.shape[1], "uint8", 0, _TOP)
         units = np.asarray(stage.run(before.levels, grid), dtype=np.uint8)
         error = float((np.mean((units / gain - x) ** 2, axis=0) * worth).sum())
@@ -126,7 +126,7 @@ def hidden(
     return best[1], following, best[2]
 
 
-def _dense(
+def units_of(
     weights: NDArray[np.float64], mean: NDArray[np.float64], levels: NDArray[np.uint8], shift: int
 ) -> Dense:
     """Round weights of levels, whose sums are 2^shift times the units and keep their mean."""
@@ -156,7 +156,7 @@ def integer_network(
     for following in others:
         stage, layer, signal = hidden(layer, following, signal, bits)
         stages.append(stage)
-    return _read_out(layer, signal, [*stages, _IDENTITY], classes, bits, grid)
+    return _read_out(layer, signal, [*stages, IDENTITY], classes, bits, grid)
 
 
 def quantized_network(
@@ -186,7 +186,7 @@ def quantized_network(
     unit = None
     if len(tail) == 1 and last.scales is not None:
         unit = float(signal.step[0]) * whole_weights(last)[1]
-    return _read_out(layer, signal, [*stages, _IDENTITY], classes, 8, grid, unit)
+    return _read_out(layer, signal, [*stages, IDENTITY], classes, 8, grid, unit)
 
 
 def _at_most(steps: list[Step], shape: Shape) -> int:
