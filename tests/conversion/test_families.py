@@ -153,7 +153,7 @@ ROUNDED: dict[str, tuple[Any, Any]] = {
     'SVR(kernel="linear")': (scaled(svm.SVR(kernel="linear")), VALUES),
     "Ridge": (linear_model.Ridge(), VALUES),
     "PoissonRegressor": (scaled(linear_model.PoissonRegressor()), COUNTS),
-    "LinearDiscriminantAnalysis": (LinearDiscriminantAnalysis(), CANCER),
+    "LinearDiscriminantAnalysis": (LinearDiscriminantAnalysis(), WINE),
     "OneVsRestClassifier(SVC())": (
         scaled(OneVsRestClassifier(svm.SVC(kernel="linear"))),
         WINE,
@@ -193,11 +193,11 @@ ROUNDED: dict[str, tuple[Any, Any]] = {
 REFUSED: dict[str, tuple[Any, Any, str]] = {
     "KNeighborsClassifier": (KNeighborsClassifier(), WINE, "teacher="),
     "SVC": (svm.SVC(), WINE, "teacher="),
-    "AdaBoostRegressor": (ensemble.AdaBoostRegressor(n_estimators=2), VALUES, "teacher="),
+    "AdaBoostRegressor": (ensemble.AdaBoostRegressor(n_estimators=2), VALUES, "task=.numbers"),
     "LGBMRegressor(linear_tree=True)": (
         of("lightgbm", "LGBMRegressor", linear_tree=True),
         VALUES,
-        "without linear_tree.*teacher=",
+        "without linear_tree.*numbers",
     ),
 }
 ALL = EXACT | ROUNDED

@@ -9,10 +9,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import DBSCAN, KMeans
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import (
-    LinearDiscriminantAnalysis,
-    QuadraticDiscriminantAnalysis,
-)
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.linear_model import (
     Lasso,
     LinearRegression,
@@ -43,7 +40,6 @@ CLASSIFIERS = [
     make_pipeline(StandardScaler(), LogisticRegression()),
     make_pipeline(StandardScaler(), SGDClassifier(random_state=0)),
     make_pipeline(MinMaxScaler(), LinearSVC(random_state=0)),
-    LinearDiscriminantAnalysis(),
     Perceptron(random_state=0),
 ]
 TUNED = TunedThresholdClassifierCV(LogisticRegression())

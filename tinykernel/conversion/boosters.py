@@ -321,7 +321,7 @@ def _light_tree(tree: dict[str, Any], output: int, share: float, tables: Tables)
             raise ConvertError(
                 "convert: leaves of linear_tree are sums of inputs, which the firmware does not "
                 "compute; train without linear_tree, or let it teach: tinykernel.train(X, y, "
-                "teacher=...)"
+                "teacher=...), with task='numbers' for values"
             )
         _known("a node of LightGBM", node)
         if "split_feature" not in node:

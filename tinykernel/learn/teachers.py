@@ -30,10 +30,10 @@ def no_teacher(model: Any) -> str:
 def instead_of(model: Any) -> str:
     """Say why a model that predicts is not converted, and what to do."""
     name, library = type(model).__name__, type(model).__module__.split(".")[0]
-    fault, teach = (
-        f"a {library} {name} is not known",
-        f"tinykernel.train(X, y, teacher={name}(...))",
-    )
+    fault, task = f"a {library} {name} is not known", ""
+    if _sort_of(model) == "regressor":
+        task = ', task="numbers"'
+    teach = f"tinykernel.train(X, y, teacher={name}(...){task})"
     if problem := no_teacher(model):
         return f"{fault}; {problem}"
     if library == "sklearn" and name in _OF_ROWS:
