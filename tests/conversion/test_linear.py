@@ -17,7 +17,6 @@ from sklearn.linear_model import (
     Perceptron,
     Ridge,
     RidgeClassifier,
-    SGDClassifier,
 )
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.naive_bayes import GaussianNB
@@ -25,7 +24,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.svm import SVC, LinearSVC, LinearSVR
+from sklearn.svm import LinearSVC, LinearSVR
 
 import tinykernel
 from tests.refusals import SAID, refused
@@ -38,7 +37,6 @@ pytestmark = pytest.mark.usefixtures("page")
 SETS = {"digits": load_digits, "cancer": load_breast_cancer, "wine": load_wine}
 CLASSIFIERS = [
     make_pipeline(StandardScaler(), LogisticRegression()),
-    make_pipeline(StandardScaler(), SGDClassifier(random_state=0)),
     make_pipeline(MinMaxScaler(), LinearSVC(random_state=0)),
     Perceptron(random_state=0),
 ]
@@ -169,7 +167,6 @@ def test_normal_distributions_without_width_are_refused(model: Any, message: str
         (Ridge(), True),
         (TUNED, True),
         (LogisticRegression().fit([[0.0], [1.0]], [0, 1]), False),
-        (SVC().fit([[0.0], [1.0]], [0, 1]), True),
         (Ridge().fit([[0.0], [1.0]], [0, 0]), True),
         (KMeans(2).fit([[0.0], [1.0]]), True),
         (DBSCAN().fit([[0.0], [1.0]]), True),

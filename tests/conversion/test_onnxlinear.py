@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -25,25 +26,22 @@ def written(require_tool: Any, tmp_path: Path) -> Any:
 
     def write(n: int, *nodes: tuple[str, dict[str, Any]]) -> Path:
         of, names = onnx.helper, ["x", *(f"v{i}" for i in range(len(nodes)))]
-        made = [
-            of.make_node(kind, [names[i]], [names[i + 1]], domain="ai.onnx.ml", **options)
-            for i, (kind, options) in enumerate(nodes)
-        ]
+        made, numbers, tensor = [], [], onnx.numpy_helper.from_array
+        for i, (kind, options) in enumerate(nodes):
+            second = [tensor(np.float32(options.pop(n)), f"n{i}") for n in [*options] if n == "b"]
+            inputs, domain = [names[i], *(b.name for b in second)], "" if second else "ai.onnx.ml"
+            made.append(of.make_node(kind, inputs, [names[i + 1]], domain=domain, **options))
+            numbers += second
         ends = [
             of.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None, n])
             for name in (names[0], names[-1])
         ]
         opsets = [of.make_opsetid("", 21), of.make_opsetid("ai.onnx.ml", 1)]
-        graph = of.make_graph(made, "g", ends[:1], ends[1:])
+        graph = of.make_graph(made, "g", ends[:1], ends[1:], numbers)
         onnx.save(of.make_model(graph, opset_imports=opsets), tmp_path / "m.onnx")
         return tmp_path / "m.onnx"
 
     return write
-
-
-def scaler_of(scaler: StandardScaler) -> tuple[str, dict[str, Any]]:
-    """Return the node of a scaler."""
-    return "Scaler", {"offset": scaler.mean_.tolist(), "scale": (1 / scaler.scale_).tolist()}
 
 
 def weights_of(model: Any) -> tuple[str, dict[str, Any]]:
@@ -67,14 +65,19 @@ def weights_of(model: Any) -> tuple[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("data", SETS)
 def test_linear_files_answer_as_before(data: str, written: Any) -> None:
-    """A scaler and weights of three classes, of two in two rows, and of values."""
+    """Steps and weights of three classes, of two in two rows, and of values."""
     X, y = SETS[data](return_X_y=True)
     X = X.astype(np.float32)
-    scaler = StandardScaler().fit(X)
-    model = (Ridge() if data == "values" else LogisticRegression()).fit(scaler.transform(X), y)
+    scaler, pca = StandardScaler(), PCA(5)
+    sums = pca.fit_transform(scaler.fit_transform(X))
+    model = (Ridge() if data == "values" else LogisticRegression()).fit(sums, y)
+    filled = {"imputed_value_floats": scaler.mean_.tolist(), "replaced_value_float": np.nan}
+    mixed = ("Sub", {"b": pca.mean_}), ("MatMul", {"b": pca.components_.T})
     behind = [("ZipMap", {})] if data == "wine" else []
-    path = written(X.shape[1], scaler_of(scaler), weights_of(model), *behind)
-    converted, expected = convert(path, X), model.predict(scaler.transform(X))
+    scaled = {"offset": scaler.mean_.tolist(), "scale": (1 / scaler.scale_).tolist()}
+    steps = ("Imputer", filled), ("Scaler", scaled), *mixed, weights_of(model)
+    path = written(X.shape[1], *steps, *behind)
+    converted, expected = convert(path, X), model.predict(sums)
     if data == "values":
         assert np.abs(converted.predict(X) - expected).max() < 1e-3 * expected.std()
     else:

@@ -75,24 +75,30 @@ def test_trees_of_a_file_are_exact(load, tmp_path, require_tool):
         assert change_of(file, converted, rows).differing == 0
     else:
         assert np.abs(converted.predict(rows) - forest.predict(rows)).max() < 1e-2
-    ml, shapes = (
-        {"domain": "ai.onnx.ml"},
-        {"nodes_values_as_tensor": helper.make_tensor("v", 1, [], [0])},
-    )
-    for before, more, text in [
-        (helper.make_node("Scaler", ["x"], ["s"], offset=[0.0], **ml), {}, "Scaler beside trees"),
-        (helper.make_node("Normalizer", ["x"], ["s"], norm="L2", **ml), {}, "Normalizer beside"),
-        (helper.make_node("Cast", ["x"], ["s"], to=onnx.TensorProto.INT32), {}, "Cast beside"),
-        (helper.make_node("Identity", ["x"], ["s"]), shapes, "trees of ONNX in float64"),
-        (helper.make_node("Identity", ["x"], ["s"]), {}, ""),
+    ml, filled = {"domain": "ai.onnx.ml"}, {"imputed_value_floats": X.mean(axis=0)}
+
+    def save_behind(*steps, **more):
+        names = "xabc"
+        nodes = [helper.make_node(k, [names[i]], [names[i + 1]], **o) for i, (k, o) in steps]
+        save(
+            [*nodes, helper.make_node(name, [names[len(steps)]], outputs, **ml, **options, **more)]
+        )
+
+    for steps, more in [
+        ([("Scaler", ml | {"offset": [0.0], "scale": [-1.0]})], {}),
+        ([("Normalizer", ml | {"norm": "L2"})], {}),
+        ([("Cast", {"to": onnx.TensorProto.INT32})], {}),
+        ([], {"nodes_values_as_tensor": helper.make_tensor("v", 1, [], [0])}),
+        ([], {"post_transform": "PROBIT"}),
     ]:
-        save([before, helper.make_node(name, ["s"], outputs, **ml, **options, **more)])
-        if text:
-            refused(TinykernelError, convert, file)
-    assert np.array_equal(convert(file).predict(rows[:200]), converted.predict(rows[:200]))
-    if not is_class:
-        save([helper.make_node(name, ["x"], outputs, post_transform="LOGISTIC", **ml, **options)])
+        save_behind(*enumerate(steps), **more)
         refused(TinykernelError, convert, file)
+    scaler = ("Scaler", ml | {"offset": [1.0], "scale": [0.9]})
+    imputer = ("Imputer", ml | filled | {"replaced_value_float": np.nan})
+    save_behind(*enumerate([("Identity", {}), imputer, scaler]))
+    rows[::2, ::3] = np.nan
+    expected = ReferenceEvaluator(str(file)).run(None, {"x": rows[:400]})[0].ravel()
+    assert np.abs(convert(file).predict(rows[:400]) - expected).max() <= (0 if is_class else 1e-2)
 
 
 @pytest.mark.parametrize(("start", "first"), [({}, 0), ({"base_values": [0.1]}, 1)])
@@ -103,8 +109,7 @@ def test_scores_on_which_runtimes_differ_are_refused(start, first, require_tool)
     of = attributes(RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y), "class")
     of |= start | {"class_ids": [first, *[1] * (len(of["class_ids"]) - 1)]}
     node = onnx.helper.make_node("TreeEnsembleClassifier", ["x"], ["l"], **of)
-    graph = onnx.helper.make_graph([node], "g", [], [])
-    refused(ConvertError, TreeFile, onnx, graph, "x", X.shape[1])
+    refused(ConvertError, TreeFile, onnx, [node], "x", X.shape[1])
 
 
 def random_trees(rng, modes, n_inputs=4, n_targets=3):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError, DataError, ShapeError
+from tinykernel.conversion.filesteps import FileStep
 from tinykernel.model.pipelines import columns_behind, gaps_are_nan
 from tinykernel.model.scale import raw_dtype_of
 from tinykernel.pieces.scale.spec import Scale, order_of
@@ -28,8 +29,9 @@ _KNOWN = (*_SCALERS, "SimpleImputer", *_ENCODERS, "ColumnTransformer")
 _MIXERS = (
     *("PCA", "IncrementalPCA", "TruncatedSVD", "FastICA", "FactorAnalysis"),
     *("GaussianRandomProjection", "SparseRandomProjection", "LinearDiscriminantAnalysis"),
-    "NeighborhoodComponentsAnalysis",
+    *("NeighborhoodComponentsAnalysis", "MatMul"),
 )
+_OF_FILES = ("Add", "Sub", "Mul", "Div", "ArrayFeatureExtractor")
 _MOST_MIXED = 4096
 
 
@@ -45,13 +47,24 @@ class StepColumn:
     holes: tuple[float, ...] = ()  # inputs that stand for missing values, in order: jumps
 
 
+def kind_of(step: Any) -> str:
+    """Return the name of a step's class, or of the operator of a file."""
+    return step.op if isinstance(step, FileStep) else type(step).__name__
+
+
 def followed(name: str, step: Any, columns: list[StepColumn]) -> list[StepColumn]:
     """Return the columns that a fitted step makes of others."""
     return columns_behind(f"convert: the step {name!r}", step, columns, _made)
 
 
 def _made(place: str, step: Any, columns: list[StepColumn]) -> list[StepColumn]:
-    kind = type(step).__name__
+    kind = kind_of(step)
+    if isinstance(step, FileStep):
+        if kind == "ArrayFeatureExtractor":
+            return [columns[i] for i in step.number.astype(int)]
+        if kind == "Imputer" and not np.isnan(step.missing_values):
+            return [_with_hole(place, step.missing_values, column) for column in columns]
+        return columns if kind == "Imputer" else [replace(c, is_raw=False) for c in columns]
     if kind == "ColumnTransformer":
         raise ConvertError(f"{place} (ColumnTransformer with weights) is not known; scale before")
     if kind not in _KNOWN or not type(step).__module__.startswith("sklearn."):
@@ -146,12 +159,12 @@ class ModelColumns:
             raise ShapeError(f"convert: X has {rows.shape[1]} columns, but the model {n} inputs")
         columns = [StepColumn(i) for i in range(n)]
         steps = [(name, step) for name, step in steps if step not in (None, "passthrough")]
-        kinds = [type(step).__name__ for _, step in steps]
+        kinds = [kind_of(step) for _, step in steps]
         first_mixer = next((i for i, kind in enumerate(kinds) if kind in _MIXERS), len(steps))
         for name, step in steps[:first_mixer]:
             columns = followed(name, step, columns)
         for (name, step), kind in list(zip(steps, kinds, strict=True))[first_mixer:]:
-            is_sum = kind in (*_SCALERS, *_MIXERS) or hasattr(step, "get_support")
+            is_sum = kind in (*_SCALERS, *_MIXERS, *_OF_FILES) or hasattr(step, "get_support")
             if not is_sum or getattr(step, "clip", False):
                 raise ConvertError(
                     f"convert: the step {name!r} ({kind}) behind {kinds[first_mixer]} makes no "
@@ -322,7 +335,7 @@ class ModelColumns:
             indicates = getattr(step, "add_indicator", False)
             if getattr(step, "clip", False) or indicates or not gaps_are_nan(step):
                 raise ConvertError(
-                    f"convert: a {type(step).__name__} before weights is supported only without "
+                    f"convert: a {kind_of(step)} before weights is supported only without "
                     "clip and add_indicator, and with missing_values=NaN"
                 )
         every = np.arange(len(self.columns))

@@ -1,4 +1,4 @@
-"""Linear models of ONNX files as scikit-learn's are written: Scaler, then one linear node."""
+"""Linear models of ONNX files as scikit-learn's are written: one linear node."""
 
 from typing import Any
 
@@ -24,12 +24,11 @@ _BEHIND = (*_SAME, "ZipMap", "Cast", "Normalizer", "ArrayFeatureExtractor")
 class LinearFile:
     """The weights of a graph, with the names that models of scikit-learn have for them."""
 
-    def __init__(self, onnx: Any, graph: Any, entry: str, n_inputs: int) -> None:
+    def __init__(self, onnx: Any, nodes: list[Any], entry: str, n_inputs: int) -> None:
         self.coef_: NDArray[np.float64] = np.zeros((0, 0))
         self.intercept_: NDArray[np.float64] = np.zeros(0)
         same = {entry}
-        slope, zero = np.ones(1), np.zeros(1)
-        for node in graph.node:
+        for node in nodes:
             of = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
             kind, is_done = node.op_type, bool(self.coef_.size)
             is_same = kind in _SAME or of.get("to") == onnx.TensorProto.FLOAT
@@ -40,19 +39,14 @@ class LinearFile:
             if kind in KINDS:
                 check_fields(f"a {kind} of ONNX", of, KINDS[kind])
                 self._read(kind, of)
-            elif kind == "Scaler":  # (x - offset) * scale
-                offset, scale = (np.array(of[name], np.float64) for name in ("offset", "scale"))
-                slope, zero = slope * scale, (zero - offset) * scale
             elif not is_same:
                 raise _other(kind)
             same = {*node.output}
         self.n_features_in_ = n = self.coef_.shape[1]
-        if n_inputs not in (0, n) or slope.size not in (1, n):
+        if n_inputs not in (0, n):
             raise FormatError(f"convert: damaged weights: {n} a class; write the file again")
-        if not all(np.isfinite(part).all() for part in (self.coef_, self.intercept_, slope, zero)):
+        if not all(np.isfinite(part).all() for part in (self.coef_, self.intercept_)):
             raise FormatError("convert: a weight is not finite; write the file again")
-        self.intercept_ = self.intercept_ + self.coef_ @ (zero + np.zeros(n))
-        self.coef_ = self.coef_ * slope
 
     def _read(self, kind: str, of: dict[str, Any]) -> None:
         """Take weights and labels; of two classes one sum."""

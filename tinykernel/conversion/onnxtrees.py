@@ -38,12 +38,12 @@ _MOST = 1 << 16  # inputs, classes and targets
 _NAMED = 5  # operators in a message
 
 
-def _options_of_trees(onnx: Any, graph: Any, entry: str) -> dict[str, Any]:
+def _options_of_trees(onnx: Any, nodes: list[Any], entry: str) -> dict[str, Any]:
     """Return the attributes of the one node of trees, which reads the input as it is."""
     same, ensembles, others = {entry}, list[dict[str, Any]](), dict[str, None]()
     sums: set[str] = set()
     get = onnx.helper.get_attribute_value
-    for node in graph.node:
+    for node in nodes:
         kind, of = node.op_type, {item.name: get(item) for item in node.attribute}
         is_same = kind in ("Identity", "Reshape") or of.get("to") == onnx.TensorProto.FLOAT
         if kind in KINDS and node.input[0] in same:
@@ -154,8 +154,8 @@ def _check_tree(tree: ForeignTree, n_inputs: int) -> None:
 class TreeFile:
     """The trees of a graph; what `convert` takes."""
 
-    def __init__(self, onnx: Any, graph: Any, entry: str, n_inputs: int) -> None:
-        self._of = _options_of_trees(onnx, graph, entry)
+    def __init__(self, onnx: Any, nodes: list[Any], entry: str, n_inputs: int) -> None:
+        self._of = _options_of_trees(onnx, nodes, entry)
         of_leaves = "target" if "target_ids" in self._of else "class"
         _check_lengths(self._of, "nodes", _OF_NODES)
         _check_lengths(self._of, of_leaves, _OF_LEAVES)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError
-from tinykernel.conversion.columns import ModelColumns
+from tinykernel.conversion.columns import ModelColumns, kind_of
 from tinykernel.conversion.curves import PER_LOG, curved
 from tinykernel.conversion.ensemble import Ensemble
 from tinykernel.conversion.splits import RawSplits
@@ -26,7 +26,7 @@ def integer_model(ensemble: Ensemble, columns: ModelColumns, leaf_bits: int = 0)
     """Return the model of an ensemble, with leaves of 4, 8 or 16 bits, or 0: as they are."""
     if columns.mixers:
         raise ConvertError(
-            f"convert: trees behind a {type(columns.mixers[0]).__name__} compare sums of inputs, "
+            f"convert: trees behind a {kind_of(columns.mixers[0])} compare sums of inputs, "
             "which the firmware does not; train trees of the inputs, or a linear model behind it"
         )
     ensemble = ensemble.with_one_sum()

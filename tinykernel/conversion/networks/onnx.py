@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError, DataError, FormatError
 from tinykernel.conversion.checks import first_line, intact
+from tinykernel.conversion.filesteps import with_steps
 from tinykernel.conversion.networks import onnxnodes as nodes
 from tinykernel.conversion.networks.sequence import RECURRENT, FloatNetwork, numbers_of
 from tinykernel.conversion.onnxlinear import KINDS as LINEAR
@@ -41,8 +42,8 @@ _OF_LEVELS = ("MaxPool", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Identity
 _LAST = ("channels_last", 0)
 
 
-def of_onnx(path: Path) -> FloatNetwork | TreeFile | LinearFile:
-    """Return the network of a file, its trees or its weights."""
+def of_onnx(path: Path) -> Any:
+    """Return the network of a file, its trees or its weights, behind steps if any."""
     onnx = import_module("onnx")
     try:
         model = onnx.load(str(path))
@@ -52,7 +53,7 @@ def of_onnx(path: Path) -> FloatNetwork | TreeFile | LinearFile:
         return _network_of(onnx, model, path)
 
 
-def _network_of(onnx: Any, model: Any, path: Path) -> FloatNetwork | TreeFile | LinearFile:
+def _network_of(onnx: Any, model: Any, path: Path) -> Any:
     """Return what a loaded file holds."""
     graph = model.graph
     if not graph.node:
@@ -70,10 +71,10 @@ def _network_of(onnx: Any, model: Any, path: Path) -> FloatNetwork | TreeFile | 
     if len(entries) != 1:
         raise ConvertError(f"{path}: has {len(entries)} inputs; one is supported")
     sizes = [max(0, size.dim_value) for size in entries[0].type.tensor_type.shape.dim[1:]]
-    if any(node.op_type in KINDS for node in graph.node):
-        return TreeFile(onnx, graph, entries[0].name, sizes[0] if len(sizes) == 1 else 0)
-    if any(node.op_type in LINEAR for node in graph.node):
-        return LinearFile(onnx, graph, entries[0].name, sizes[0] if len(sizes) == 1 else 0)
+    for kinds, reader in ((KINDS, TreeFile), (LINEAR, LinearFile)):
+        if any(node.op_type in kinds for node in graph.node):
+            n_inputs = sizes[0] if len(sizes) == 1 else 0
+            return with_steps(reader, onnx, graph, entries[0].name, n_inputs)
     reading = nodes.GraphReading(onnx, model, entries[0].name)
     network = FloatNetwork(partial(_read, reading), sizes or None, reading.answers)
     turns = [*range(len(sizes) + 1)]

@@ -44,6 +44,7 @@ _READ: dict[str, tuple[str, ...]] = {
     "LeakyRelu": ("alpha",),
     "Elu": ("alpha",),
     "Scaler": ("offset", "scale"),
+    "Imputer": ("imputed_value_floats", "replaced_value_float"),
     "Concat": ("axis",),
 }
 #: Attributes that have to be as usual.
@@ -167,6 +168,8 @@ def add_other(
         if reading.onnx.TensorProto.DataType.Name(options["to"]) not in _FLOATS:
             raise node.refuse("to whole numbers is not supported")
         return
+    if kind == "Imputer" and np.isnan(options.get("replaced_value_float", 0.0)):
+        return  # rows with missing values are refused
     if kind == "Scaler":
         offset, scale = (np.array(options[name], np.float64) for name in ("offset", "scale"))
         network.add_line(place, scale, -offset * scale)
