@@ -15,7 +15,7 @@ TERMS = re.compile(
     r"rows left out|kept aside|whole way|whom nobody|\bpersons\b|rows held out|switches"
 )
 # What a newcomer meets on the command line, and in Python.
-OPTIONS_OF_TRAIN, OPTIONS_OF_OTHERS, OPTIONS = 26, 13, 143
+OPTIONS_OF_TRAIN, OPTIONS_OF_OTHERS, OPTIONS = 26, 13, 145  # --label of predict and verify: 2
 PARAMETERS = 28  # 19, and 9 that were entries of a parameter `options`
 
 

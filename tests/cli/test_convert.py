@@ -26,8 +26,7 @@ def test_a_booster_becomes_a_model_file(library, name, file, tmp_path, require_t
     booster = model.booster_ if library == "lightgbm" else model.get_booster()
     booster.save_model(str(tmp_path / file))
     succeeded("convert", tmp_path / file, "-o", tmp_path / "w.tkm")
-    loaded = tinykernel.load(tmp_path / "w.tkm")
-    assert (loaded.predict(X) == model.predict(X)).all()
+    assert (tinykernel.load(tmp_path / "w.tkm").predict(X) == model.predict(X)).all()
 
 
 def test_a_linear_model_and_a_budget_take_rows(tmp_path, require_tool):
@@ -40,7 +39,6 @@ def test_a_linear_model_and_a_budget_take_rows(tmp_path, require_tool):
     line = ("convert", model, "-o", output, "--data", tmp_path / "wine.npz")
     skops.dump(LogisticRegression(max_iter=5000).fit(X, y), model)
     assert "0 of 178 rows have another label" in succeeded(*line).stdout
-    assert tinykernel.load(output).n_inputs == 13
     skops.dump(RandomForestClassifier(40, random_state=0).fit(X, y), model)
     output.unlink()
     succeeded(*line, "--budget", "3KB", "--max-change", "0.2")

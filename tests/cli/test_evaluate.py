@@ -55,10 +55,12 @@ def test_evaluate_other_rows(work, tmp_path):
     beside = json_of(*command, "--train", work / "data.npz")
     assert beside["baselines"]["linear"]
     assert len(beside["cautions"]) > len(found["cautions"])
-    np.savez(tmp_path / "bare.npz", X=X)
+    np.savez(tmp_path / "bare.npz", X=X, kind=y)
     bare = ("evaluate", work / "gesture.tkm", tmp_path / "bare.npz")
     failed(*bare)
     failed(*bare, "--label", "no")
+    assert json_of("verify", *bare[1:], "--label", "kind")["evaluation"]["rows"] == 60
+    assert "true" in succeeded("predict", *bare[1:], "--label", "kind").stdout
 
 
 def test_a_model_remembers_its_training(tmp_path):

@@ -112,6 +112,7 @@ DATA = argument(
     "table, arrays, recordings or pictures; also from $TINYKERNEL_DATA",
     callback=existing_data,
 )
+LABEL = option("COLUMN", "column, array or file of the labels")
 MODEL = argument("MODEL", "model: .tkm or .pkl", callback=_existing_model)
 TARGETS = option(
     "--target -t TARGET",

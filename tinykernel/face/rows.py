@@ -80,8 +80,8 @@ class ModelFile:
         return seen_before(X, getattr(self.origin, f"{use}_rows"))
 
 
-def open_model(path: Path) -> ModelFile:
-    """Load a model with the entries of its file."""
+def open_model(path: Path, label: str | None = None) -> ModelFile:
+    """Load a model with the entries of its file; another column of labels if one is given."""
     from tinykernel.data.origin import Origin
     from tinykernel.model.file import about, load
     from tinykernel.model.pipelines import as_integer_model
@@ -89,7 +89,8 @@ def open_model(path: Path) -> ModelFile:
     content = about(path)
     said = content.get("target")
     target = said if isinstance(said, str) and said in TARGETS else None
-    return ModelFile(path, as_integer_model(load(path)), content, Origin.read(content), target)
+    opened = ModelFile(path, as_integer_model(load(path)), content, Origin.read(content), target)
+    return opened if label is None else opened.with_label(label)
 
 
 def about_training(

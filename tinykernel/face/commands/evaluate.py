@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def evaluate_command(
     model: Path = args.MODEL,
     data: str = args.DATA,
-    label: str | None = args.option("COLUMN", "column, array or file of the labels"),
+    label: str | None = args.LABEL,
     train: str | None = args.option(
         "DATA", "training rows, to train the baselines; not needed if DATA holds them"
     ),
@@ -41,7 +41,7 @@ def evaluate_command(
     """
     from tinykernel.judge.models import evaluate, evaluate_clips
 
-    opened = open_model(model) if label is None else open_model(model).with_label(label)
+    opened = open_model(model, label)
     integer = opened.model
     if integer.events is not None and _events(opened, data, train, as_json=as_json, quiet=quiet):
         return
@@ -202,15 +202,12 @@ def _print(model: IntegerModel, result: Drift, expected: Expected) -> None:
 
 
 def verify_on_port(
-    model: Path, data: str, port: str, rows: str, *, as_json: bool, quiet: bool
+    opened: ModelFile, data: str, port: str, most: int | None, *, as_json: bool, quiet: bool
 ) -> None:
     """Compare a board with Python, print the result, and exit with 1 on a difference."""
     from tinykernel.run.checking import verify_on_board
     from tinykernel.run.link import ConnectedBoard, Link, find_port
 
-    if not re.fullmatch(r"all|0*[1-9][0-9]{0,8}", rows):
-        raise args.misuse("--rows", f"{rows!r}: give a number of rows, or all")
-    most, opened = None if rows == "all" else int(rows), open_model(model)
     integer = opened.model
     with out.showing_progress(quiet), Link(find_port(port)) as link:
         board = ConnectedBoard(link)
@@ -270,6 +267,7 @@ def _some(model: IntegerModel, rows: Rows, most: int | None) -> Rows:
 def verify_command(
     model: Path = args.MODEL,
     data: str = args.DATA,
+    label: str | None = args.LABEL,
     target: list[str] = args.TARGETS,
     port: str | None = args.BOARD,
     rows: str | None = args.option(
@@ -289,7 +287,11 @@ def verify_command(
     if port is not None:
         if target:
             raise args.misuse("--target", "excludes --port; leave one out")
-        verify_on_port(model, data, port, rows or "200", as_json=as_json, quiet=quiet)
+        rows = rows or "200"
+        if not re.fullmatch(r"all|0*[1-9][0-9]{0,8}", rows):
+            raise args.misuse("--rows", f"{rows!r}: give a number of rows, or all")
+        most, opened = None if rows == "all" else int(rows), open_model(model, label)
+        verify_on_port(opened, data, port, most, as_json=as_json, quiet=quiet)
         return
     if rows is not None:
         raise args.misuse("--rows", "needs --port; on other targets every row is compared")
@@ -300,7 +302,7 @@ def verify_command(
     from tinykernel.judge.models import evaluate
     from tinykernel.run.parity import verify
 
-    opened = open_model(model)
+    opened = open_model(model, label)
     integer = opened.model
     with out.showing_progress(quiet):
         judged = rows_to_judge(opened, data, needs_labels=False)

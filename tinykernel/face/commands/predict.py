@@ -36,6 +36,7 @@ def predict_command(
     output: Path | None = args.option(
         "--output -o FILE", "write row, label and scores to a .csv file"
     ),
+    label: str | None = args.LABEL,
     stream: str | None = args.option(
         "FILE",
         "recording, folder of recordings, or - for a .wav or raw 16-bit samples at standard "
@@ -56,7 +57,7 @@ def predict_command(
         is_as_written = source == "-" or data_folder(source) or kind_of(source) == "recordings"
         read = Path(source) if is_as_written else find_data(source)
         args.check_output_file(output, (".csv",), inputs=[read])
-    opened = open_model(model)
+    opened = open_model(model, label)
     if stream is not None:
         from tinykernel.data.sources import reading_again
         from tinykernel.judge.streams import StreamDecisions
