@@ -118,8 +118,6 @@ def test_other_nodes_and_damaged_weights_are_refused(written: Any) -> None:
     refused(ConvertError, convert, shares, X, match="Normalizer")
     probit = weights[1] | {"post_transform": "PROBIT"}
     refused(ConvertError, convert, written(13, ("LinearClassifier", probit)), X, match="PROBIT")
-    twice = written(13, weights, ("Binarizer", {}))
-    refused(ConvertError, convert, twice, X, match="Binarizer.*fitted model")
     few = weights[1] | {"coefficients": weights[1]["coefficients"][:-1]}
     refused(FormatError, convert, written(13, ("LinearClassifier", few)), X, match="damaged")
     lost = weights[1] | {"intercepts": [0.0, float("nan"), 1.0]}

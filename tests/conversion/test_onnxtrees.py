@@ -86,7 +86,6 @@ def test_trees_of_a_file_are_exact(load, tmp_path, require_tool):
 
     for steps, more in [
         ([("Scaler", ml | {"offset": [0.0], "scale": [-1.0]})], {}),
-        ([("Normalizer", ml | {"norm": "L2"})], {}),
         ([("Cast", {"to": onnx.TensorProto.INT32})], {}),
         ([], {"nodes_values_as_tensor": helper.make_tensor("v", 1, [], [0])}),
         ([], {"post_transform": "PROBIT"}),

@@ -65,7 +65,7 @@ def with_steps(reader: Any, onnx: Any, graph: Any, entry: str, n_inputs: int) ->
             numbers[node.output[0]] = np.sqrt(numbers[node.input[0]])
         elif node.input[0] != entry:
             break
-        elif node.op_type == "Identity" or of.get("to") == onnx.TensorProto.FLOAT:
+        elif node.op_type in ("Identity", "Reshape") or of.get("to") == onnx.TensorProto.FLOAT:
             entry = node.output[0]
         elif made := _steps_of(node, of, numbers, n_inputs):
             steps += made

@@ -27,21 +27,15 @@ class LinearFile:
     def __init__(self, onnx: Any, nodes: list[Any], entry: str, n_inputs: int) -> None:
         self.coef_: NDArray[np.float64] = np.zeros((0, 0))
         self.intercept_: NDArray[np.float64] = np.zeros(0)
-        same = {entry}
         for node in nodes:
             of = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
-            kind, is_done = node.op_type, bool(self.coef_.size)
+            kind = node.op_type
             is_same = kind in _SAME or of.get("to") == onnx.TensorProto.FLOAT
-            if is_done and (is_same or (kind in _BEHIND and hasattr(self, "classes_"))):
-                continue
-            if is_done or node.input[0] not in same:
-                raise _other(kind)
-            if kind in KINDS:
+            if not self.coef_.size and kind in KINDS and node.input[0] == entry:
                 check_fields(f"a {kind} of ONNX", of, KINDS[kind])
                 self._read(kind, of)
-            elif not is_same:
+            elif not (is_same or (kind in _BEHIND and hasattr(self, "classes_"))):
                 raise _other(kind)
-            same = {*node.output}
         self.n_features_in_ = n = self.coef_.shape[1]
         if n_inputs not in (0, n):
             raise FormatError(f"convert: damaged weights: {n} a class; write the file again")

@@ -40,18 +40,17 @@ _NAMED = 5  # operators in a message
 
 def _options_of_trees(onnx: Any, nodes: list[Any], entry: str) -> dict[str, Any]:
     """Return the attributes of the one node of trees, which reads the input as it is."""
-    same, ensembles, others = {entry}, list[dict[str, Any]](), dict[str, None]()
+    ensembles, others = list[dict[str, Any]](), dict[str, None]()
     sums: set[str] = set()
     get = onnx.helper.get_attribute_value
     for node in nodes:
         kind, of = node.op_type, {item.name: get(item) for item in node.attribute}
         is_same = kind in ("Identity", "Reshape") or of.get("to") == onnx.TensorProto.FLOAT
-        if kind in KINDS and node.input[0] in same:
+        if kind in KINDS and node.input[0] == entry:
             ensembles.append(_of_version_3(onnx, of) if kind == "TreeEnsemble" else of)
             sums = {*node.output} if "target_ids" in ensembles[0] else set()
         elif is_same:
-            for names in (same, sums):
-                names |= set(node.output) if node.input[0] in names else set()
+            sums |= set(node.output) if node.input[0] in sums else set()
         elif kind == "ArgMax" and node.input[0] in sums and _is_first(of, ensembles[0]):
             ensembles[0], sums = _with_labels(ensembles[0]), set()
         elif kind not in _BEHIND or not ensembles or "target_ids" in ensembles[0]:
