@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn import ensemble, tree
 
 from tests.convolutions import convolution_model, dense_model
 from tests.firmware.local_models import with_events
@@ -37,6 +38,7 @@ from tinykernel.compile.compilers import Toolchain
 from tinykernel.compile.plan import pack
 from tinykernel.compile.sources import runtime_files
 from tinykernel.compile.targets import TARGETS
+from tinykernel.conversion.models import convert
 from tinykernel.model.answers import Decision
 from tinykernel.model.integer import IntegerModel
 from tinykernel.pieces.beside.sample import random_beside
@@ -133,6 +135,36 @@ def tree_sample(index: int, most: tuple[int, int] = (11, 19)) -> IntegerModel:
     scaler = {"raw_dtype": pick(*RAW), "bits": pick(8, 16), "shared_scaler": pick(True, False)}
     shape = {"n_features": pick(3, 20, 300), "n_classes": pick(2, 3, 10), "leaf_bits": pick(4, 8)}
     return tree_model(index, linear=index % 3 == 2, most=most, **shape, **scaler)
+
+
+def converted_sample(index: int) -> IntegerModel:
+    """Draw trees of scikit-learn, of labels, values or counts, as `convert` stores them."""
+    rng, pick = _draws(13, index)
+    dtype = pick("float32", "float32", "float32", "uint8", "int16", "int32")
+    n_classes, many = pick(0, 0, 2, 2, 3, 4, 10), 1 if index % 2 else 100
+    X = (100 + 30 * rng.normal(size=(300, pick(3, 5, 30, 100, 300)))).clip(0, 255)
+    X = (X * (1 if dtype == "uint8" else many)).astype(dtype)
+    y = X[:, 0].astype(float) + X[:, 1] + 0.3 * X[:, 2]
+    y = 5 + y / y.std() + 0.5 * rng.normal(size=300)
+    if n_classes:
+        y = np.searchsorted(np.quantile(y, np.arange(1, n_classes) / n_classes), y)
+    options: dict[str, Any] = {"random_state": 0}
+    kind, end = pick("Tree", "Tree", "Forest", "Forest", "Boosting"), "Regressor"
+    end = "Classifier" if n_classes else end
+    if kind == "Tree":
+        leaves = 1 + pick(1, 1, 2, 3, 5, 8, 12, 20, 40)
+        model = getattr(tree, f"DecisionTree{end}")(max_leaf_nodes=leaves, **options)
+    elif kind == "Forest":
+        options |= {"n_estimators": pick(1, 2, 3, 5, 10, 20), "max_depth": pick(1, 2, 3, 4, 6)}
+        model = getattr(ensemble, f"RandomForest{end}")(**options)
+    else:
+        options |= {"max_iter": pick(1, 2, 5, 10), "max_depth": pick(1, 2, 3, 4)}
+        options |= {} if n_classes or index % 2 else {"loss": "poisson"}
+        model = getattr(ensemble, f"HistGradientBoosting{end}")(**options)
+        if dtype == "float32" and index % 2:
+            X[rng.random(X.shape) < 0.1] = np.nan
+    votes = "hard" if kind == "Forest" and n_classes and index % 2 else "soft"
+    return convert(model.fit(X, y), X, max_change=1.0, votes=votes)
 
 
 def _whole(model: IntegerModel, place: int) -> IntegerModel:
@@ -307,6 +339,8 @@ SAMPLES: tuple[Callable[[int], IntegerModel], ...] = (
     packed_sample,
     event_sample,
     dense_sample,
+    converted_sample,
+    lambda index: converted_sample(1000 + index),
 )
 
 
@@ -347,7 +381,9 @@ def measure(
     # The work is done by compilers, in processes of their own.
     with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
         linked = list(pool.map(lambda model: measure_footprint(model, name, chain), models))
-    code = [footprint.parts["code"] + footprint.parts["library"] for footprint in linked]
+    # Less the tables as they are packed: compilers leave short ones out.
+    tables = [sum(pack(model).table_bytes().values()) for model in models]
+    code = [sum(each.parts.values()) - n for each, n in zip(linked, tables, strict=True)]
     rows = list(map(code_properties, models))
     code = [
         size - sum(before.get(key, 0.0) * count for key, count in row.items())

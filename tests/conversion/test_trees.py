@@ -124,13 +124,22 @@ def test_hard_votes_take_less_flash_and_say_what_they_change() -> None:
     refused(ConvertError, convert, boosted, X, votes="hard", match="shares of classes")
 
 
+def test_small_trees_have_the_flash_of_estimates(require_toolchain: Any) -> None:
+    """Within a tenth of what is linked, though compilers leave short tables out."""
+    require_toolchain("cortex-m4", "gcc")
+    for leaves in (2, 5, 21):
+        tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0)
+        model = convert(tree.fit(*load_wine(return_X_y=True)))
+        linked, estimated = (report(model, compiler=name).flash for name in ("gcc", "none"))
+        assert abs(estimated - linked) < 0.1 * linked
+
+
 def test_a_search_is_its_best_model() -> None:
     """A fitted GridSearchCV, also of tables with booleans, converts as its best estimator."""
     frame = pd.DataFrame({"on": [True, False] * 30, "n": range(60)})
     y = (frame["n"] > 30) ^ frame["on"]
-    search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [1, 4]}).fit(
-        frame, y
-    )
+    tree = DecisionTreeClassifier(random_state=0)
+    search = GridSearchCV(tree, {"max_depth": [1, 4]}).fit(frame, y)
     assert np.array_equal(convert(search, frame).predict(frame), search.predict(frame))
 
 
@@ -182,9 +191,7 @@ def test_isolation_forests_send_gaps_as_they_learned() -> None:
     X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
     model = IsolationForest(n_estimators=20, contamination=0.1, random_state=0)
     if not model.__sklearn_tags__().input_tags.allow_nan:
-        with pytest.raises(ValueError, match="NaN"):
-            model.fit(X)
-        return
+        pytest.skip("scikit-learn before 1.9 refuses missing values")
     model.fit(X)
     assert np.array_equal(convert(model).predict(X), model.predict(X))
 

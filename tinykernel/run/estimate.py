@@ -177,10 +177,46 @@ def least_code(target: str) -> int:
     return int(of_rows + min(sizes.get(part, 0.0) for part in ("linear", "trees", "prototypes")))
 
 
+def _properties_of_trees(model: IntegerModel, packed: Any) -> dict[str, float]:
+    """List what changes the code of trees that compare raw values; nothing of other models.
+
+    Compilers unroll loops over short tables and leave these out, which is no sum of stages.
+    """
+    value = {definition.name: definition.value for definition in packed.definitions}
+    trees, scaler, is_copied = model.readout.parts[-1], model.scaler, "TK_TREES_RAW" not in value
+    is_whole = not scaler.is_float and {*scaler.multiplier.tolist()} <= {0, 1 << 16}
+    is_plain = len(model.pieces) == 2 and model.decision is None and model.events is None
+    if not is_plain or not isinstance(trees, Trees) or not (is_whole or scaler.bits == 32):
+        return {}
+    n_outputs, is_node = trees.multiplier.size, trees.test.size == 1
+    constants = sum(table.n_bytes for table in packed.tables if table.name == "tk_constants")
+    return {
+        "trees alone": 1,
+        "trees of copies": is_copied,
+        "trees of copies, constant inputs": is_copied and constants > 0,
+        "trees, bytes of constant inputs": 0 if is_copied else constants,
+        "trees of floats": scaler.is_float,
+        "trees, outputs": n_outputs,
+        "trees of one output": n_outputs == 1,
+        "trees of many outputs": n_outputs > 4,
+        "trees of two classes": model.n_outputs < model.n_scores,
+        "one tree": trees.size.size == 1,
+        "trees of one node": is_node,
+        "trees of missing values": "TK_MISSING" in value,
+        "trees of missing values, one node": is_node and "TK_MISSING" in value,
+        "trees of vectors": "TK_VECTORS" in value,
+        "trees of votes": "TK_VOTES" in value,
+        "trees of leaves of 4 bits": value["TK_LEAF_BITS"] == "4",
+        "trees of a curve": bool(getattr(model.answers, "curve", "")),
+    }
+
+
 def code_properties(model: IntegerModel) -> dict[str, float]:
     """List the properties that determine the size of the code, and how often each counts."""
     packed = pack(model)
     value = {definition.name: definition.value for definition in packed.definitions}
+    if of_trees := _properties_of_trees(model, packed):
+        return {name: float(count) for name, count in of_trees.items() if count}
     names = {table.name for table in packed.tables}
     n_tables = sum(name in names for name in _SCALER_TABLES)
     counts: dict[str, float] = {
