@@ -2,8 +2,9 @@
 
 Run it with ``python benchmarks/converters.py --write docs/results/converters.md``. It makes the
 environments below by uv, which takes its own settings, such as UV_FIND_LINKS for a torch without
-CUDA. They are temporary, or stay in ``--folder`` beside what each converter printed: another run
-goes on from there. The converters run in ``peers/matrix.py``.
+CUDA, and downloads a Python that is not on PATH. They are temporary, or stay in ``--folder`` beside
+what each converter printed: another run goes on from there. The converters run in
+``peers/matrix.py``.
 """
 
 import argparse
