@@ -19,7 +19,6 @@ from tinykernel.kinds import selection
 from tinykernel.kinds.train import fitting
 from tinykernel.papers.classifier import PaperClassifier
 from tinykernel.pieces.components.spec import Components
-from tinykernel.pieces.convolutions.spec import Convolutions
 from tinykernel.run.report import needed_bytes, refuse_less_than_code
 
 QUICK = {"epochs": 2, "effort": "quick", "random_state": 0}
@@ -154,16 +153,6 @@ def test_a_budget_below_all_code_is_refused_without_a_search(monkeypatch):
         for model in least:
             refuse_less_than_code(needed_bytes(report(model, name, compiler="none")), name)
         refused(BudgetError, train, X, y, budget=100, target=name)
-
-
-def test_convolutions_use_the_budget(digits):
-    """A model of images gets as many channels as fit."""
-    X, y = digits
-    for size in (4096, 2048):
-        found = train(X, y, budget=size, image_shape=(8, 8), **QUICK)
-        assert 0.75 * size < found.memory.flash <= size
-        assert found.model.input.shape == (8, 8)
-        assert found.model.find(Convolutions).n_channels >= 4
 
 
 def test_another_kind_where_components_do_not_fit(digits):
