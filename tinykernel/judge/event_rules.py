@@ -232,7 +232,7 @@ class EventCalibration:
         needed = rate_after(0, self.promised, 0.95)
         if needed <= self.hours:
             return ()
-        tail = ": the threshold follows from how their highest peaks fall off, and from the words"
+        tail = ": the threshold follows from their peaks, if ten are seen, else from the words"
         return (
             f"{self.promised:.3g} an hour needs {needed:.2g} hours of background, of other voices "
             f"than the training's, to be known; you gave {self.hours:.2g}{tail * self.is_beyond}",
@@ -437,7 +437,8 @@ class _DecayedStreams:
         the rate, t is exceeded ``(k + 1) / hours * (1 + (t - u) / (k m))**-k`` times an hour.
 
         Fewer than ten peaks tell too little: from none followed 1, from two three times the sum of
-        a usual word. A third of the median sum of `words` stands in, if that is above all peaks.
+        a usual word. A third of the median sum of `words` stands in, if that is above all peaks,
+        whatever the rate.
         """
         hours = sum(each for group, each in self.lengths.items() if group not in without)
         peaks = [height for height, group in self._tail if group not in without]
