@@ -28,7 +28,7 @@ def written(require_tool: Any, tmp_path: Path) -> Any:
         of, names = onnx.helper, ["x", *(f"v{i}" for i in range(len(nodes)))]
         made, numbers, tensor = [], [], onnx.numpy_helper.from_array
         for i, (kind, options) in enumerate(nodes):
-            second = [tensor(np.float32(options.pop(n)), f"n{i}") for n in [*options] if n == "b"]
+            second = [tensor(options.pop(n), f"n{i}") for n in [*options] if n == "b"]
             inputs, domain = [names[i], *(b.name for b in second)], "" if second else "ai.onnx.ml"
             made.append(of.make_node(kind, inputs, [names[i + 1]], domain=domain, **options))
             numbers += second
@@ -72,12 +72,11 @@ def test_linear_files_answer_as_before(data: str, written: Any) -> None:
     sums = pca.fit_transform(scaler.fit_transform(X))
     model = (Ridge() if data == "values" else LogisticRegression()).fit(sums, y)
     filled = {"imputed_value_floats": scaler.mean_.tolist(), "replaced_value_float": np.nan}
-    mixed = ("Sub", {"b": pca.mean_}), ("MatMul", {"b": pca.components_.T})
+    mixed = ("Sub", {"b": np.float32(pca.mean_)}), ("MatMul", {"b": np.float32(pca.components_.T)})
     behind = [("ZipMap", {})] if data == "wine" else []
     scaled = {"offset": scaler.mean_.tolist(), "scale": (1 / scaler.scale_).tolist()}
     steps = ("Imputer", filled), ("Scaler", scaled), *mixed, weights_of(model)
-    path = written(X.shape[1], *steps, *behind)
-    converted, expected = convert(path, X), model.predict(sums)
+    converted, expected = convert(written(X.shape[1], *steps, *behind), X), model.predict(sums)
     if data == "values":
         assert np.abs(converted.predict(X) - expected).max() < 1e-3 * expected.std()
     else:
@@ -116,6 +115,7 @@ def test_other_nodes_and_damaged_weights_are_refused(written: Any) -> None:
     values = ("LinearRegressor", {"coefficients": [1.0] * 26, "targets": 2})
     shares = written(13, values, ("Normalizer", {"norm": "L1"}))
     refused(ConvertError, convert, shares, X, match="Normalizer")
+    refused(ConvertError, convert, written(13, ("Div", {"b": np.ones(13, int)}), weights), X)
     probit = weights[1] | {"post_transform": "PROBIT"}
     refused(ConvertError, convert, written(13, ("LinearClassifier", probit)), X, match="PROBIT")
     few = weights[1] | {"coefficients": weights[1]["coefficients"][:-1]}

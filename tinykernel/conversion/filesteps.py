@@ -63,7 +63,7 @@ def with_steps(reader: Any, onnx: Any, graph: Any, entry: str, n_inputs: int) ->
         of = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
         if node.op_type == "Sqrt" and node.input[0] in numbers:
             numbers[node.output[0]] = np.sqrt(numbers[node.input[0]])
-        elif node.input[0] != entry:
+        elif [*node.input[:1]] != [entry]:  # a Constant has none
             break
         elif node.op_type in ("Identity", "Reshape") or of.get("to") == onnx.TensorProto.FLOAT:
             entry = node.output[0]
@@ -88,7 +88,10 @@ def _steps_of(node: Any, of: dict[str, Any], numbers: dict[str, Any], n: int) ->
         check_fields("an Imputer of ONNX", of, {"imputed_value_floats", "replaced_value_float"})
         parts, gap = [(op, of["imputed_value_floats"])], of.get("replaced_value_float", 0.0)
     elif op in _OPERATORS and node.input[1] in numbers:
-        parts = [(op, numbers[node.input[1]])]
+        number = numbers[node.input[1]]
+        # Whole numbers divide otherwise, and a selection does not tell how many columns it has.
+        is_clear = n > 0 if op == "ArrayFeatureExtractor" else number.dtype.kind == "f"
+        parts = [(op, number)] if is_clear else []
     else:
         return []
     steps = []
