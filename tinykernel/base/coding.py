@@ -15,6 +15,9 @@ from tinykernel.base.text import count, join, visible
 # What stands for a missing value.
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _INT32 = np.iinfo(np.int32)
+# One value of so many may be absurd: so many times the range of the others away from them. Of fewer
+# rows nothing is said.
+_RARE, _ABSURD, _FEWEST_TO_JUDGE = 1000, 1000.0, 20
 #: Types of raw input that the firmware can take.
 RAW_DTYPES = ("float32", "uint8", "int8", "uint16", "int16", "int32")
 # Longer cells are kept one by one: all others would take as much room.
@@ -209,9 +212,9 @@ def coding_of(
 
     Texts of `ordered` columns stay in their order. Two others are in that of the alphabet, more
     in the order of how often they occur: neither uses a label, so held-out rows leak nothing.
-    Missing values are one number below all others where no column loses much resolution by it, else
-    one below those of the column. A column that lacks none has its median, or its most frequent
-    text, for rows to come.
+    Missing values are one number below all others, but absurd ones, where no column loses much
+    resolution by it, else one below those of the column. A column that lacks none has its median,
+    or its most frequent text, for rows to come.
 
     X (n, n_columns) has text as the numbers of `texts`, and NaN where a value is missing. `lacking`
     marks columns that lack values in any row of the file.
@@ -243,6 +246,17 @@ def coding_of(
     return Coding(orders, gaps, usual)
 
 
+def find_absurd(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mark the few values that are absurdly far from all others of a column."""
+    n = len(column)
+    if n < _FEWEST_TO_JUDGE:
+        return np.zeros(n, bool)
+    ends = [1 + n // _RARE, n - 2 - n // _RARE]
+    low, high = np.partition(column, ends)[ends].astype(np.float64)
+    reach = _ABSURD * (high - low)
+    return np.asarray(((column < low - reach) | (column > high + reach)) & (reach > 0))
+
+
 def _gap_numbers(
     X: NDArray[Any],
     columns: Sequence[str],
@@ -258,6 +272,7 @@ def _gap_numbers(
         else X[~np.isnan(X[:, j]), j]
         for j in gaps
     ]
+    known = [values[~find_absurd(values)] for values in known]
     low = np.array([v.min() if v.size else 0.0 for v in known])
     spread = np.array([np.ptp(v) if v.size else 0.0 for v in known])
     common = _just_below(np.floor(np.minimum(low.min(), 0.0)), 1.0)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.checks import as_groups, check_choice, check_positive
+from tinykernel.base.coding import find_absurd
 from tinykernel.base.errors import DataError, OptionError, RowsError, TinykernelError, warn
 from tinykernel.base.text import count, join
 from tinykernel.learn.choice import weights_like
@@ -21,9 +22,6 @@ from tinykernel.model.scale import raw_dtype_of, to_raw
 # Larger ones, and smaller ones by as much, leave nothing of the other classes.
 _LARGEST_WEIGHT = 1e6
 _STRATA = 8
-# One value of so many may be absurd: so many times the range of the others away from them. Of fewer
-# rows nothing is said.
-_RARE, _ABSURD, _FEWEST_TO_JUDGE = 1000, 1000.0, 20
 #: Rows that are hashed at once, so that their hashes stay in the processor's cache.
 _HASHED_ROWS = 4096
 
@@ -182,16 +180,12 @@ def within_reach(X: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
     Else it would take the range of the inputs, and leave one level to the others. `rows` are those
     of the user, in whose order the warning counts.
     """
-    n, n_far, first = len(X), 0, ""
-    if n < _FEWEST_TO_JUDGE or X.dtype.itemsize < 4:
+    nearer, n_far, first = X, 0, ""
+    if X.dtype.itemsize < 4:
         return X
-    rare, nearer = 1 + n // _RARE, X
     for j, column in enumerate(X.T):
-        ends = rare, n - 1 - rare
-        low, high = np.partition(column, ends)[list(ends)].astype(np.float64)
-        reach = _ABSURD * (high - low)
-        far = (column < low - reach) | (column > high + reach)
-        if not reach or not far.any():
+        far = find_absurd(column)
+        if not far.any():
             continue
         nearer = X.copy() if nearer is X else nearer
         near, n_far = (column[~far].min(), column[~far].max()), n_far + int(far.sum())
