@@ -30,7 +30,7 @@ def test_predictions_overwrote_the_rows_of_a_shared_folder(work, tmp_path, monke
 def test_predict_table_and_csv(work, tmp_path):
     """The table shows the first rows; -o writes all rows."""
     succeeded("predict", work / "gesture.tkm", work / "data.npz", "-o", tmp_path / "p.csv")
-    lines = (tmp_path / "p.csv").read_text().splitlines()
-    assert lines[0] == "row,label,score_0,score_1,score_2"
-    assert len(lines) == 31
+    first, *rows = (tmp_path / "p.csv").read_text().splitlines()
+    assert (first, len(rows)) == ("row,label,score_0,score_1,score_2", 30)
     failed("predict", work / "gesture.tkm", work / "data.npz", "-o", tmp_path / "p.txt")
+    failed("predict", work / "gesture.tkm", "--stream", "-", "--label", "y", status=2)

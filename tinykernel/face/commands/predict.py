@@ -53,6 +53,8 @@ def predict_command(
     source = stream if data is None else data
     if source is None or (data is not None and stream is not None):
         raise args.misuse("DATA", "give DATA or --stream FILE")
+    if stream is not None and label is not None:
+        raise args.misuse("--label", "excludes --stream; leave one out")
     if output is not None:
         is_as_written = source == "-" or data_folder(source) or kind_of(source) == "recordings"
         read = Path(source) if is_as_written else find_data(source)
