@@ -185,7 +185,8 @@ def within_reach(X: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
         return X
     for j, column in enumerate(X.T):
         far = find_absurd(column)
-        if not far.any():
+        # Equal rows are one in X, so that what is rare in it may be usual.
+        if not far.any() or not find_absurd(rows[:, j]).any():
             continue
         nearer = X.copy() if nearer is X else nearer
         near, n_far = (column[~far].min(), column[~far].max()), n_far + int(far.sum())
