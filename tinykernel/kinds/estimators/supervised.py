@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -307,6 +306,8 @@ class BaseRegressor(RegressorMixin, machines.KernelEstimator):
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return R2, the mean of several values; of quantiles that of the middle one."""
+        from sklearn.metrics import r2_score  # draws from Python's random numbers when it is loaded
+
         n_levels = 1 if isinstance(self.loss, str) else len(self.loss)
         values = self.predict(X).reshape(len(X), -1, n_levels)[:, :, n_levels // 2]  # type: ignore
         return float(r2_score(y, values, sample_weight=sample_weight))
