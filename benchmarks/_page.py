@@ -83,7 +83,8 @@ def print_section(section: Iterable[str], file: Path | None) -> None:
     """Print the lines of a section, title first; it takes its place in the page, or its end."""
     lines = _printed(section)
     if file is not None:
-        before, _, old = file.read_text().partition(f"{lines[0]}\n")
+        page = file.read_text() if file.is_file() else ""
+        before, _, old = page.partition(f"{lines[0]}\n")
         lines[:0] = [before.rstrip("\n"), ""] if before else []
         text = "\n".join([*lines, ""]) + "".join(old.partition("\n## ")[1:])
         write_bytes_atomically(file, text.encode())
