@@ -266,19 +266,19 @@ def _gap_numbers(
     if not gaps.size:
         return {}
     # Training rows need not hold every text.
-    known = [
+    values = [
         np.arange(float(len(texts[columns[j]]) or 1))
         if columns[j] in texts
         else X[~np.isnan(X[:, j]), j]
         for j in gaps
     ]
-    known = [values[~find_absurd(values)] for values in known]
-    low = np.array([v.min() if v.size else 0.0 for v in known])
-    spread = np.array([np.ptp(v) if v.size else 0.0 for v in known])
+    values = [v[~find_absurd(v)] for v in values]
+    low = np.array([v.min() if v.size else 0.0 for v in values])
+    spread = np.array([np.ptp(v) if v.size else 0.0 for v in values])
     common = _just_below(np.floor(np.minimum(low.min(), 0.0)), 1.0)
     if np.all(low - common <= np.maximum(spread, 1)):
         return {columns[j]: float(common) for j in gaps}
-    whole = [bool(np.all(v == np.rint(v))) for v in known]
+    whole = [bool(np.all(v == np.rint(v))) for v in values]
     below = _just_below(low, np.where(whole, 1.0, np.maximum(spread / 64, 2.0**-10)))
     return {columns[j]: float(np.float32(value)) for j, value in zip(gaps, below, strict=True)}
 

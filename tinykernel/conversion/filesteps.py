@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tinykernel.base.errors import ConvertError, FormatError
 from tinykernel.conversion.checks import check_fields
+
+_Model = TypeVar("_Model")
 
 #: By operator: what it makes of values and its number.
 _OPERATORS: dict[str, Callable[..., Any]] = {
@@ -53,7 +55,9 @@ class FilePipeline:
         return np.asarray(self.steps[-1][1].predict(X))
 
 
-def with_steps(reader: Any, onnx: Any, graph: Any, entry: str, n_inputs: int) -> Any:
+def with_steps(
+    reader: Callable[..., _Model], onnx: Any, graph: Any, entry: str, n_inputs: int
+) -> _Model | FilePipeline:
     """Return the model that `reader` finds in a graph, behind the steps before it if any."""
     to_array = onnx.numpy_helper.to_array
     numbers = {item.name: np.asarray(to_array(item)) for item in graph.initializer}

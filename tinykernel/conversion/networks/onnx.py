@@ -1,5 +1,6 @@
 """ONNX files: networks of one chain of Conv, Gemm, Relu, pooling and the like, or trees."""
 
+from collections.abc import Callable, Collection
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from tinykernel.base.errors import ConvertError, DataError, FormatError
 from tinykernel.conversion.checks import first_line, intact
-from tinykernel.conversion.filesteps import with_steps
+from tinykernel.conversion.filesteps import FilePipeline, with_steps
 from tinykernel.conversion.networks import onnxnodes as nodes
 from tinykernel.conversion.networks.sequence import RECURRENT, FloatNetwork, numbers_of
 from tinykernel.conversion.onnxlinear import KINDS as LINEAR
@@ -40,9 +41,15 @@ _TURNED = ("Flatten", "Reshape", "Gemm", "MatMul", "QGemm", "QLinearMatMul", *no
 #: Operators that do the same on levels; and an attribute of others.
 _OF_LEVELS = ("MaxPool", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Identity")
 _LAST = ("channels_last", 0)
+# What a file holds, and what reads the nodes of trees and of linear models.
+OnnxModel = FloatNetwork | TreeFile | LinearFile | FilePipeline
+_READERS: tuple[tuple[Collection[str], Callable[..., TreeFile | LinearFile]], ...] = (
+    (KINDS, TreeFile),
+    (LINEAR, LinearFile),
+)
 
 
-def of_onnx(path: Path) -> Any:
+def of_onnx(path: Path) -> OnnxModel:
     """Return the network of a file, its trees or its weights, behind steps if any."""
     onnx = import_module("onnx")
     try:
@@ -53,7 +60,7 @@ def of_onnx(path: Path) -> Any:
         return _network_of(onnx, model, path)
 
 
-def _network_of(onnx: Any, model: Any, path: Path) -> Any:
+def _network_of(onnx: Any, model: Any, path: Path) -> OnnxModel:
     """Return what a loaded file holds."""
     graph = model.graph
     if not graph.node:
@@ -71,7 +78,7 @@ def _network_of(onnx: Any, model: Any, path: Path) -> Any:
     if len(entries) != 1:
         raise ConvertError(f"{path}: has {len(entries)} inputs; one is supported")
     sizes = [max(0, size.dim_value) for size in entries[0].type.tensor_type.shape.dim[1:]]
-    for kinds, reader in ((KINDS, TreeFile), (LINEAR, LinearFile)):
+    for kinds, reader in _READERS:
         if any(node.op_type in kinds for node in graph.node):
             n_inputs = sizes[0] if len(sizes) == 1 else 0
             return with_steps(reader, onnx, graph, entries[0].name, n_inputs)

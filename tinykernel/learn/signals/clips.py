@@ -44,7 +44,8 @@ PEAKS = 4
 # Levels that a clip is softer or louder by: -12 to 6 dB. Parts of a window and of the bands that
 # are masked at most.
 _SOFTER, _LOUDER, _MASKED, _MASKED_BANDS = -16, 8, 8, 6
-# A word is in no window with less than this part of the power of another one: 12 dB.
+# A word is in no window with less than this part of the power of another one: 12 dB. From 9 dB on
+# `judge.events` warns of it.
 _SOFTEST = 16
 _MEASURED = 256  # clips by which sums are normalised, with noise
 # When background is listened to, as shares of the epochs; peaks that join each time, as a part of
@@ -341,8 +342,8 @@ class PreparedClips(PreparedPlanes):
         of_frames = np.pad(of_frames, (0, lacking), "edge")
         names = tuple(map(str, data.classes))
         most = (length - window) // EVERY + 1
-        marked = [_soft(part, window) for part, _ in parts]
-        soft = np.stack([np.pad(each, (0, most - len(each))) for each in marked])
+        by_part = [_soft(part, window) for part, _ in parts]
+        soft = np.stack([np.pad(each, (0, most - len(each))) for each in by_part])
         of_clips = ClipRows(rows, counts, soft, words, window, of_part, joined, of_frames, names)
         return PreparedClips(data, rows, options, grid, spectrum, of_clips, noises)
 
