@@ -301,7 +301,10 @@ def tridiagonal(matrix):  # type: ignore[no-untyped-def]
         along = 0.0
         for j in range(v.size):
             along += v[j] * moved[j]
-        moved -= 0.5 * beta[k] * along * v
+        share = 0.5 * beta[k] * along
+        # Loops: differences of arrays in place take four seconds to compile.
+        for j in range(v.size):
+            moved[j] -= share * v[j]
         for i in range(v.size):
             row, p, q = a[k + 1 + i, k + 1 :], v[i], moved[i]
             for j in range(v.size):
@@ -326,7 +329,8 @@ def _weighed_rows(v, matrix, first):  # type: ignore[no-untyped-def]
         for j in range(n):
             out[j] = (((out[j] + p * a[j]) + q * b[j]) + r * c[j]) + s * d[j]
     for i in range(n - n % 4, n):
-        out += v[i] * rows[i, first:]
+        for j in range(n):
+            out[j] += v[i] * rows[i, first + j]
     return out
 
 
@@ -338,10 +342,13 @@ def inverse_root(basis, diagonal, second, penalty):  # type: ignore[no-untyped-d
     """
     out, pivot = basis.copy(), diagonal[0] + penalty
     for i in range(1, out.shape[0]):
-        factor = second[i - 1] / pivot
-        out[i] -= factor * out[i - 1]
-        out[i - 1] *= 1.0 / np.sqrt(pivot)
+        factor, scale = second[i - 1] / pivot, 1.0 / np.sqrt(pivot)
+        for j in range(out.shape[1]):
+            out[i, j] -= factor * out[i - 1, j]
+            out[i - 1, j] *= scale
         # No pivot is smaller, but for rounding errors.
         pivot = max(diagonal[i] + penalty - factor * second[i - 1], penalty)
-    out[-1] *= 1.0 / np.sqrt(pivot)
+    scale = 1.0 / np.sqrt(pivot)
+    for j in range(out.shape[1]):
+        out[-1, j] *= scale
     return out

@@ -60,11 +60,12 @@ def _move(map_, steps, columns, frame, is_back):  # type: ignore[no-untyped-def]
         for u in range(width):
             column = (u + 1) % across * wide + (u + 1) // across
             first = ((v + above) * across * wide + column) * n_channels
-            cell, place = map_[v, u], frame[first : first + n_channels]
-            if is_back:
-                cell[:] = place
-            else:
-                place[:] = cell
+            # Loops: assigning an array to a slice takes three seconds to compile.
+            for c in range(n_channels):
+                if is_back:
+                    map_[v, u, c] = frame[first + c]
+                else:
+                    frame[first + c] = map_[v, u, c]
 
 
 @njit(nogil=True, error_model="numpy")
@@ -72,7 +73,7 @@ def patches(begin, end, maps, steps, out):  # type: ignore[no-untyped-def]
     """Write the inputs of 3 x 3 kernels of all channels: out (n, rows, columns, 9 * channels)."""
     down, across, above = steps
     rows, columns, n = out.shape[1], out.shape[2], out.shape[3] // 3
-    every = down, 1, above
+    every = down, np.int64(1), above  # no literal, for which all is compiled again
     frame, taps, pitch = _frame(maps, every, maps.shape[2])
     for b in range(begin, end):
         _move(maps[b], every, maps.shape[2], frame, False)
@@ -109,8 +110,9 @@ def _side_by_side(weights, columns):  # type: ignore[no-untyped-def]
     """Repeat kernels (9, channels) for each column of a row."""
     n_channels = weights.shape[1]
     out = np.empty((9, columns * n_channels), dtype=np.float32)
-    for i in range(out.shape[1]):
-        out[:, i] = weights[:, i % n_channels]
+    for k in range(9):
+        for i in range(out.shape[1]):
+            out[k, i] = weights[k, i % n_channels]
     return out
 
 
@@ -135,7 +137,9 @@ def single_back(  # type: ignore[no-untyped-def]
         back[:] = _ZERO
         for y in range(rows):
             near = y * wide + 2 * n_channels
-            d[near : near + n] = d_sums[b, y].reshape(-1)
+            seen = d_sums[b, y].reshape(-1)
+            for i in range(n):
+                d[near + i] = seen[i]
             for k in range(0, 9, 3):
                 w0, w1, w2 = w[k], w[k + 1], w[k + 2]
                 left = back[y * pitch + taps[k] :]

@@ -199,10 +199,11 @@ class Components(Stage):
             reference.run_components,
             n,
             useful_threads((butterflies + 2 * rows.size) * n),
-            np.ascontiguousarray(values),
+            # Arrays of one type, as it is compiled for each combination of types.
+            np.ascontiguousarray(values, np.int16),
             (self.sign, self.permutation.indices(d).astype(np.int64), halve[0]),
             (self.diagonal, np.int32(SHIFTS[self.diagonal_kind]), halve[1]),
-            (rows, ends, self.scale, self.start, self.width, np.uint32(self.phase_shift)),
+            (np.ascontiguousarray(rows), ends, self.scale, self.start, self.width, np.uint32(self.phase_shift)),
             bits,
         )
         return bits

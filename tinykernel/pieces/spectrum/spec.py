@@ -179,7 +179,9 @@ class Spectrum(Stage):
 
     def run(self, values: NDArray[np.generic], grid: Grid) -> NDArray[np.generic]:
         made = self.gives(grid)
-        samples = np.ascontiguousarray(values).reshape(-1, grid.rows, grid.channels)
+        # Bytes become int16, as it is compiled for each type.
+        samples = np.ascontiguousarray(values, np.promote_types(values.dtype, np.int16))
+        samples = samples.reshape(-1, grid.rows, grid.channels)
         out = np.empty((len(samples), made.rows, made.channels), dtype=np.uint8)
         numbers = np.array([self.amplitude_bits, self.log_bits, self.floor])
         run_on_rows(

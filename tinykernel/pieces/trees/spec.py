@@ -205,7 +205,8 @@ class Trees(Part):
         arrays += [np.zeros(self.feature.size) if self.missing is None else self.missing]
         # Copies of one type, as it is compiled for each combination of types.
         copies = [np.array(array, np.int32) for array in arrays]
-        _sum_leaves(np.ascontiguousarray(values), *copies, sums)
+        wide = np.promote_types(values.dtype, np.int16)
+        _sum_leaves(np.ascontiguousarray(values, wide), *copies, sums)
         return np.asarray(sums * self.multiplier, dtype=np.int32)
 
     def extremes(self, partial: bool = False) -> NDArray[np.int64]:
