@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -231,16 +232,17 @@ def test_long_recordings_take_little_memory(told, tmp_path):
     rate, samples = wavfile.read(told / "long" / "day.wav")
     wavfile.write(tmp_path / "hour.wav", rate, np.tile(samples, 30))
     program = (
-        "import resource, sys; from tinykernel.face import main\n"
-        "try: main()\n"
-        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+        "import resource, sys; from tinykernel.face import app\n"
+        "for sound in sys.argv[2:]:\n"
+        "    app(['predict', sys.argv[1], '--stream', sound], standalone_mode=False)\n"
+        "    print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
-    peaks, events = [], []
-    for sound in (told / "long" / "day.wav", tmp_path / "hour.wav"):
-        command = [sys.executable, "-c", program, "predict", told / "e.tkm", "--stream", sound]
-        ended = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
-        peaks.append(int(ended.stderr.split()[-1]) / 1024)
-        events.append(len(ended.stdout.splitlines()) - 2)
+    sounds = told / "long" / "day.wav", tmp_path / "hour.wav"
+    command = [sys.executable, "-c", program, told / "e.tkm", *sounds]
+    ended = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
+    first, second, _ = re.split(r"^peak .*\n", ended.stdout, flags=re.MULTILINE)
+    events = [len(part.splitlines()) - 2 for part in (first, second)]
+    peaks = [int(peak) / 1024 for peak in re.findall(r"^peak (\d+)", ended.stdout, re.MULTILINE)]
     assert peaks[1] < peaks[0] + 30  # MB; the samples of an hour as windows have 144 MB
     assert 29 * events[0] <= events[1] <= 31 * events[0]
 

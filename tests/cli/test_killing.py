@@ -17,7 +17,7 @@ _TRAIN = ("train", "DATA", "-o", "OUT/m.tkm", "--effort", "quick", "-q")
         (*_EXPORT, "--format", "single"),
         (*_EXPORT, "--target", "cortex-m4"),
         (*_TRAIN, *sets("n_components=64", "epochs=2")),
-        ("report", "MODEL", "--html", "OUT/page.html", "-q", "--target", "cortex-m0"),
+        ("report", "MODEL", "--html", "OUT/page.html", "-q", "--compiler", "none"),
         ("calibrate", "MODEL", "DATA", "-o", "OUT/c.tkm", "-q", "--coverage", "50%"),
         ("predict", "MODEL", "DATA", "-o", "OUT/rows.csv", "-q"),
         ("inspect", "MODEL", "--proof", "OUT/proof.json"),

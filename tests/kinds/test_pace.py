@@ -77,14 +77,14 @@ _SHARP = ("auto", "kernels", "chains", "separable")
 )
 def test_the_usual_plan_needs_no_clock(monkeypatch, name):
     """On a busy computer 1 of 120 epochs was trained; other threads gave another model."""
-    monkeypatch.setattr(planning, "_WORK_OF_TABLES", 0.5)
-    monkeypatch.setattr(planning, "_WORK", 1.0)
+    monkeypatch.setattr(planning, "_WORK_OF_TABLES", 0.1)
+    monkeypatch.setattr(planning, "_WORK", 0.1)
     options = {"budget": "4KB", "random_state": 0, "link": False} | PLANNED[name]
-    model = train(X[:150], y[:150], **options, n_jobs=1).model
+    model = train(X[:60], y[:60], **options, n_jobs=1).model
     for clock in ("monotonic", "perf_counter", "process_time", "time"):
         monkeypatch.setattr(time, clock, Liar())
     monkeypatch.setattr(pace, "_clock", Liar())
-    again = train(X[:150], y[:150], **options, n_jobs=3).model
+    again = train(X[:60], y[:60], **options, n_jobs=3).model
     assert again.fingerprint() == model.fingerprint()
 
 

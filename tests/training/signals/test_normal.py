@@ -36,9 +36,6 @@ def test_faults_of_a_machine_are_found(rate, axes, samples, dtype, left_out, sho
         rows, _ = shop.windows_of(rng, 15, *shape, impact=impact, fault=name)
         scores = np.concatenate([usual, watch.score_samples(rows.astype(dtype))])
         assert roc_auc_score(np.arange(len(scores)) >= len(usual), -scores) >= 0.95, name
-    if axes == 1:
-        again = NoveltyDetector(random_state=0).fit(X.astype(dtype), groups=groups)
-        assert again.quantize().fingerprint() == watch.quantize().fingerprint()
 
 
 @pytest.mark.parametrize(("dtype", "first"), [(np.int16, "spectrum"), (np.float32, "levels")])

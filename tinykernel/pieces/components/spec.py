@@ -203,7 +203,14 @@ class Components(Stage):
             np.ascontiguousarray(values, np.int16),
             (self.sign, self.permutation.indices(d).astype(np.int64), halve[0]),
             (self.diagonal, np.int32(SHIFTS[self.diagonal_kind]), halve[1]),
-            (np.ascontiguousarray(rows), ends, self.scale, self.start, self.width, np.uint32(self.phase_shift)),
+            (
+                np.ascontiguousarray(rows),
+                ends,
+                self.scale,
+                self.start,
+                self.width,
+                np.uint32(self.phase_shift),
+            ),
             bits,
         )
         return bits
