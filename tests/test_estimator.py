@@ -57,7 +57,7 @@ _ALL_KINDS = {"target": "host", "effort": "0.1/1/1", "epochs": 2, "random_state"
 
 
 @parametrize_with_checks(
-    [quick(n_components=64, epochs=30), quick(TernaryKernelRegressor, epochs=3), NoveltyDetector()]
+    [quick(n_components=64, epochs=12), quick(TernaryKernelRegressor, epochs=3), NoveltyDetector()]
 )
 def test_check_estimator(estimator, check):
     """Protects every convention of scikit-learn."""

@@ -270,14 +270,15 @@ def test_what_cannot_be_converted_is_named(model: Any) -> None:
     ("model", "share"),
     [
         (RandomForestClassifier(12, max_depth=6, random_state=0), 0.3),
-        (GradientBoostingClassifier(n_estimators=4, random_state=0), 0.3),
+        (GradientBoostingClassifier(n_estimators=8, random_state=0), 0.3),
         (HistGradientBoostingClassifier(max_iter=4, random_state=0), 0.7),
         (LogisticRegression(max_iter=9000), 0.85),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_budget_takes_bits_and_then_trees(model, share):
+def test_a_budget_takes_bits_and_then_trees(model, share, monkeypatch):
     """The model keeps to the budget and changes few labels; one that fits stays as it is."""
+    monkeypatch.setattr("tinykernel.run.report.find_toolchain", lambda *_: None)  # by estimates
     X, y = load_digits(n_class=5, return_X_y=True)
     X, y = X[::2].astype(np.uint8), y[::2]
     whole = convert(model.fit(X, y), X)
