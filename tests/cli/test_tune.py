@@ -9,8 +9,8 @@ import pytest
 from tests.cli.tools import failed, json_of, run, sets, succeeded
 from tinykernel.model.file import about
 
-# At 4 KB the linear part of 5 inputs is all that competes with a few components.
-OPTIONS = (*("-t", "cortex-m0plus"), *sets("sizes=3KB,4KB", "effort=quick", "folds=2", "epochs=2"))
+_QUICK = sets("effort=quick", "folds=2", "model=linear", "epochs=2")
+OPTIONS = ("-t", "cortex-m0plus", *sets("sizes=3KB,4KB"), *_QUICK)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """How many instructions an inference takes, and how long that is at a clock."""
 
+import functools
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -72,6 +73,12 @@ def stage_map(program: Path) -> dict[int, str]:
                 names = names if lines["version"] >= 5 else ["", *names]
                 _paint(unit.get_top_DIE(), names, dwarf, stages)
     return stages
+
+
+@functools.lru_cache(maxsize=1)
+def _stages_of(program: Path, _changed: int) -> dict[int, str]:
+    """Return the map of a program, which is read once for all rows."""
+    return stage_map(program)
 
 
 def _paint(entry: Any, files: list[str], dwarf: Any, stages: dict[int, str]) -> None:
@@ -318,7 +325,8 @@ def count_calls(
     """Run a program on its board and count the instructions of every call of some functions."""
     # Calls include their callees; functions of the harness end a call. Returned are the calls of
     # each name in the order of time, each by stage as far as debugging data state it.
-    functions, stages = function_ranges(program.path), stage_map(program.path)
+    functions = function_ranges(program.path)
+    stages = _stages_of(program.path, program.path.stat().st_mtime_ns)
     outside = frozenset[int]().union(*(functions[name] for name in harness if name in functions))
     calls: list[list[Counter[str]]] = [[] for _ in names]
     pairs = zip(names, calls, strict=True)
