@@ -90,8 +90,10 @@ def check_proof(model: IntegerModel, checker: Checker) -> None:
         header = lessen(export.header, rf"#define M_{kind.upper()}_(?:WORDS|BYTES) ")
         memory = export.proof["memory"] | {kind: export.proof["memory"][kind] - 1}
         proof = export.proof | {"memory": memory}
-        both = {"header": header, "proof": proof}  # one of them, or both, sample by sample
-        forged = (both, {"proof": proof}, {"header": header})[turn % 3]
+        # Both of them, or one, sample by sample.
+        forged = ({"header": header, "proof": proof}, {"proof": proof}, {"header": header})[
+            turn % 3
+        ]
         assert "memory" in checker.refuse(export._replace(**forged))
     first = checker.forged(export, lessen(export.text, "#define TK_FIRST_WORDS +"))
     assert "TK_FIRST_WORDS" in checker.refuse(first)

@@ -30,6 +30,7 @@ from tinykernel.run.report import Report, report
 pytestmark = pytest.mark.usefixtures("page")
 
 QUICK = {"epochs": 2, "effort": "quick", "n_folds": 2}
+LINEAR = QUICK | {"model": "linear", "n_jobs": 1}
 MODEL = random_model(0)
 MEMORY = report(MODEL, "cortex-m4", compiler="none")
 
@@ -136,8 +137,7 @@ def test_folds_take_whole_groups_and_every_label():
 def test_same_result_whatever_runs_the_trials(no_tools):
     """One job and two jobs give the same curve and models."""
     X, y = data(3)
-    how = {"sizes": ["3KB", "4KB"], "model": "linear", **QUICK}
-    found = [tune(X, y, **how, n_jobs=jobs) for jobs in (1, 2)]
+    found = [tune(X, y, sizes=["3KB", "4KB"], **LINEAR | {"n_jobs": jobs}) for jobs in (1, 2)]
     assert found[0].models == found[1].models
     assert set(found[0].models) == {3072, 4096}
     assert found[0].to_dict() == found[1].to_dict()
@@ -205,8 +205,7 @@ def test_the_test_of_a_fold_is_not_trained_on(monkeypatch, no_tools):
 
     monkeypatch.setattr("tinykernel.kinds.tune.curve.train", spy)
     X, y = data(3)
-    how = {"sizes": ["3KB"], "groups": np.arange(60) // 6, "model": "linear", "n_jobs": 1}
-    found = tune(X, y, **how, **QUICK)
+    found = tune(X, y, sizes=["3KB"], groups=np.arange(60) // 6, **LINEAR)
     everything = {tuple(row) for row in X.tolist()}
     assert max(seen, key=len) == everything
     first, second = sorted(seen, key=len)[:2]

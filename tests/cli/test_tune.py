@@ -9,8 +9,7 @@ import pytest
 from tests.cli.tools import failed, json_of, run, sets, succeeded
 from tinykernel.model.file import about
 
-_QUICK = sets("effort=quick", "folds=2", "model=linear", "epochs=2")
-OPTIONS = ("-t", "cortex-m0plus", *sets("sizes=3KB,4KB"), *_QUICK)
+OPTIONS = ("-t", "cortex-m0plus", *sets("sizes=3KB,4KB", "folds=2", "model=linear", "epochs=2"))
 
 
 @pytest.fixture(scope="module")

@@ -117,7 +117,7 @@ def test_sums_of_shaded_targets_do_not_depend_on_the_order() -> None:
     assert (worth, error) == (turned[1], same)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(9, 60), p=st.integers(1, 6), both=st.booleans())
 def test_steps_end_at_the_largest_likelihood(seed: int, n: int, p: int, both: bool) -> None:
     """As a general minimiser finds it, of two classes and of three, with weights of rows."""
