@@ -106,10 +106,11 @@ class LinearKind(Kind[LinearSpec]):
     def tune(self, specs: Sequence[LinearSpec], problem: Problem, pace: Pace) -> Rounds:
         """Compare widths and solvers by short trainings; then each with its blend, by whole ones.
 
-        A short training overrates a blend, which has to be ahead by one standard error.
+        A short training overrates a blend, which has to be ahead by one standard error. So does one
+        of narrower weights: where both fit, folds hardly tell them apart, and rounding only loses.
         """
         folds = problem.folds[-_TRIAL_FOLDS:]
-        judged = self.judge_all(specs, problem, folds, _TRIAL_SHARE)
+        judged = _wider_first(self.judge_all(specs, problem, folds, _TRIAL_SHARE), specs)
         yield [best_trial(specs, judged, problem, folds)]
         alone = [spec for spec in specs if _may_blend(spec, problem)]
         blends = [replace(spec, solver="blend") for spec in alone]
@@ -119,6 +120,7 @@ class LinearKind(Kind[LinearSpec]):
             if problem.choose([judged[place], replace(other, cost=1)], folds).chosen:
                 winners[place], judged[place] = blends[place], other
         if winners:
+            judged = _wider_first(judged, winners)
             yield [best_trial(winners, judged, problem, folds)]
 
     def judge(self, spec: LinearSpec, problem: Problem, fold: Fold, share: float) -> Candidate:
@@ -159,6 +161,14 @@ class LinearKind(Kind[LinearSpec]):
 
 
 KINDS = (LinearKind(),)
+
+
+def _wider_first(judged: Sequence[Candidate], specs: Sequence[LinearSpec]) -> list[Candidate]:
+    """Return trials whose cost is the bits that they lack."""
+    return [
+        replace(each, cost=max(LINEAR_BITS) - spec.bits)
+        for each, spec in zip(judged, specs, strict=True)
+    ]
 
 
 def _recipe(bits: int, problem: Problem) -> training.LinearRecipe:
