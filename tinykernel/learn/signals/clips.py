@@ -25,7 +25,7 @@ from tinykernel.learn.convolutions.training import ImageSettings
 from tinykernel.learn.linear.training import TrainingRows
 from tinykernel.learn.loss import targets_of
 from tinykernel.learn.options import TrainerOptions
-from tinykernel.learn.signals.noises import POWERS, Noises
+from tinykernel.learn.signals.noises import POWERS, Noises, loudness
 from tinykernel.learn.signals.planes import (
     EVERY,
     PlaneLearner,
@@ -47,6 +47,8 @@ _SOFTER, _LOUDER, _MASKED, _MASKED_BANDS = -16, 8, 8, 6
 # A word is in no window with less than this part of the power of another one: 12 dB. From 9 dB on
 # `judge.events` warns of it.
 _SOFTEST = 16
+_BESIDE = 3  # frames beside the loud ones that are the word's, too.
+_AMONG_OTHERS = 0.5  # of the words, where noise is mixed in.
 _MEASURED = 256  # clips by which sums are normalised, with noise
 # When background is listened to, as shares of the epochs; peaks that join each time, as a part of
 # the clips; the weight that they have in the end; most clips of background for one of a word.
@@ -84,6 +86,7 @@ class ClipRows:
 
     rows: TrainingRows  # inputs (n, 1, frames, bands), the last frame repeated where one is shorter
     counts: NDArray[np.int64]  # (n,): windows of each.
+    spoken: NDArray[np.bool_]  # (n, frames): from the first loud one to the last.
     soft: NDArray[np.bool_]  # (n, windows): those that are far softer than another one.
     words: NDArray[np.bool_]  # of each class: whether it is no background.
     window: int  # frames of a window.
@@ -207,7 +210,8 @@ class ClipLearner(PlaneLearner):
         return self._maps(self._varied(rows, self.rng)[:, None], np.arange(rows.size))
 
     def _varied(self, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.uint8]:
-        planes = self.inputs[rows, 0].astype(np.int64)
+        mixes = self.noises is not None
+        planes = self._among_others(rows, rng) if mixes else self.inputs[rows, 0].astype(np.int64)
         n, frames, bands = planes.shape
         strength = self.augmentation.affine
         places = moved(rng, n, frames, 1), moved(rng, n, bands, round(strength * bands / 20))
@@ -222,6 +226,22 @@ class ClipLearner(PlaneLearner):
             gone = masked(rng, n, frames, frame)[:, :, None] | masked(rng, n, bands, band)[:, None]
             planes = np.where(gone, mean, planes)
         return np.asarray(np.clip(planes, 0, 255), dtype=np.uint8)
+
+    def _among_others(self, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return spectra (n, frames, bands), half of the words between parts of background.
+
+        Where only recordings of a word have pauses, the end of a lonely utterance is the word.
+        """
+        clips, planes = self.clips, self.inputs[rows, 0].astype(np.int64)
+        others = np.flatnonzero(~clips.words[clips.codes[: len(clips.spoken)]])
+        chosen = (rng.random(rows.size) < _AMONG_OTHERS) & clips.words[clips.codes[rows]]
+        for place in np.flatnonzero(chosen):
+            spoken, other = clips.spoken[rows[place]], self.inputs[rng.choice(others), 0]
+            around = np.roll(other.astype(np.int64), rng.integers(len(other)), axis=0)
+            level = loudness(planes[place, spoken][None], 7) - loudness(around[None], 7)
+            around += level[0] - rng.integers(0, -_SOFTER + 1)
+            planes[place] = np.where(spoken[:, None], planes[place], around)
+        return np.asarray(np.clip(planes, 0, 255))
 
     def map_gradients(
         self, rows: NDArray[np.int64], maps: NDArray[np.float32]
@@ -344,7 +364,10 @@ class PreparedClips(PreparedPlanes):
         most = (length - window) // EVERY + 1
         by_part = [_soft(part, window) for part, _ in parts]
         soft = np.stack([np.pad(each, (0, most - len(each))) for each in by_part])
-        of_clips = ClipRows(rows, counts, soft, words, window, of_part, joined, of_frames, names)
+        spoken = np.stack([_spoken(plane) for plane in planes])
+        of_clips = ClipRows(
+            rows, counts, spoken, soft, words, window, of_part, joined, of_frames, names
+        )
         return PreparedClips(data, rows, options, grid, spectrum, of_clips, noises)
 
     def learner(self, settings: ImageSettings, rows: TrainingRows | None = None) -> ClipLearner:
@@ -396,6 +419,24 @@ def _soft(levels: NDArray[np.uint8], window: int) -> NDArray[np.bool_]:
     power = np.append(0, POWERS[np.minimum(levels, len(POWERS) - 1)].sum(axis=1).cumsum())
     power = (power[window:] - power[:-window])[::EVERY]
     return np.asarray(power * _SOFTEST < power.max())
+
+
+def _spoken(levels: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Mark the frames from the first loud one to the last, and three beside them.
+
+    Loud is what is nearer to the loudest frames than to the softest ones.
+
+    >>> levels = np.full((40, 16), 8, dtype=np.uint8)
+    >>> levels[10:20] = 80
+    >>> np.flatnonzero(_spoken(levels))[[0, -1]].tolist()
+    [7, 22]
+    """
+    power = POWERS[np.minimum(levels, len(POWERS) - 1)].sum(axis=1)
+    level = np.searchsorted(POWERS, power)
+    softest, loudest = np.sort(level)[[len(level) // 10, -1 - len(level) // 20]]
+    loud = np.flatnonzero(2 * level >= softest + loudest)
+    place = np.arange(len(level))
+    return np.asarray((place >= loud[0] - _BESIDE) & (place <= loud[-1] + _BESIDE))
 
 
 def _even(codes: NDArray[np.int64], words: NDArray[np.bool_]) -> NDArray[np.float32]:
