@@ -38,11 +38,8 @@ def differences(
     from raw inputs must be at most 320 bytes, of float inputs 512, unless `stack` is False.
     """
     root, boards = Path(folder), resources.source_folder("firmware") / "boards"
-    flags = [
-        *programs.WARNING_FLAGS,
-        *flags,
-        *([] if platform.machine is None else ["-DPAINT_STACK=1"]),
-    ]
+    paint = [] if platform.machine is None else ["-DPAINT_STACK=1"]
+    flags = [*programs.WARNING_FLAGS, *flags, *paint]
     parts, sources = {}, []
     for number, (name, model) in enumerate(models.items()):
         own = f"m{number}"

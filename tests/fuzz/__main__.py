@@ -125,13 +125,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2, help="processes at a time")
     parser.add_argument("--only", choices=names, action="append", help="a part; repeat it")
-    parser.add_argument(
-        "--batch", nargs=3, metavar=("PART", "SEED", "SIZE"), help="one batch, in this process"
-    )
+    words, again = ("PART", "SEED", "SIZE"), "one batch, in this process; repeat it"
+    parser.add_argument("--batch", nargs=3, action="append", metavar=words, help=again)
     given = parser.parse_args()
     if given.batch:
-        part, seed, size = given.batch
-        print(run_batch(Task(part, int(seed), int(size))).to_json())
+        for part, seed, size in given.batch:
+            print(run_batch(Task(part, int(seed), int(size))).to_json(), flush=True)
         return 0
     return run_all(tasks(given.scale, given.seed, given.only or names), given.workers)
 
