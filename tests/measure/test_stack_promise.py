@@ -55,7 +55,7 @@ def test_no_function_takes_more_stack_than_promised(
         assert over == {}, name
 
 
-def test_every_function_of_the_table_is_painted(import_benchmark) -> None:
+def test_every_function_of_the_table_is_in_a_model(import_benchmark) -> None:
     """The models have each function that a header may promise the stack of."""
     models = [model for _, model in import_benchmark("stack").answering()]
     used = {f for m in models for f in promised(render_sources(m, "m")["include/m.h"].decode(), 0)}

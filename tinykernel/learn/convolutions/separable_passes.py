@@ -137,9 +137,9 @@ def single_back(  # type: ignore[no-untyped-def]
         back[:] = _ZERO
         for y in range(rows):
             near = y * wide + 2 * n_channels
-            seen = d_sums[b, y].reshape(-1)
+            d_row = d_sums[b, y].reshape(-1)
             for i in range(n):
-                d[near + i] = seen[i]
+                d[near + i] = d_row[i]
             for k in range(0, 9, 3):
                 w0, w1, w2 = w[k], w[k + 1], w[k + 2]
                 left = back[y * pitch + taps[k] :]
