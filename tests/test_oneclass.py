@@ -85,12 +85,7 @@ def test_bad_input(digits, watch) -> None:
     assert few.alarms_ is None
     assert "180" in few.refusal_
     assert few.predict(known[:5]).tolist() == [1] * 5
-    for options in (
-        {"false_alarms": 0},
-        {"hop": 3},
-        {"window_shape": (9, 9)},
-        {"n_prototypes": 0},
-    ):
+    for options in ({"false_alarms": 0}, {"hop": 3}, {"window_shape": (9, 9)}, {"n_prototypes": 0}):
         refused(TinykernelError, NoveltyDetector(**options).fit, known)
     refused(RowsError, NoveltyDetector().fit, known, groups=np.zeros(len(known)))
     refused(ModelError, calibrate_one_class, _two_classes(model), known, 0.05)

@@ -141,12 +141,7 @@ def test_a_link_needs_rows_where_leaves_reach_far(fresh):
     assert np.abs(converted.predict(X) / expected - 1).max() < 2.0**-14
 
 
-@pytest.mark.parametrize(
-    ("library", "options"),
-    [
-        ("lightgbm", {"linear_tree": True}),
-    ],
-)
+@pytest.mark.parametrize(("library", "options"), [("lightgbm", {"linear_tree": True})])
 def test_other_boosters_are_refused(library, options, fresh):
     """An objective whose answers are no sums, and boosters without trees."""
     X, y = load_diabetes(return_X_y=True)

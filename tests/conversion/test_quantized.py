@@ -441,12 +441,7 @@ def test_values_of_tensorflow_lite_that_lie_otherwise_are_refused(shape, tmp_pat
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("network", "floats"),
-    [
-        (lite_perceptron, False),
-        (lite_images, True),
-        (lite_residual, True),
-        (lite_normalized, True),
-    ],
+    [(lite_perceptron, False), (lite_images, True), (lite_residual, True), (lite_normalized, True)],
 )
 def test_files_of_tensorflow_lite_are_converted(network, floats, tmp_path):
     """Labels of LiteRT within 0.5 points, rows with channels last; C agrees."""

@@ -140,7 +140,7 @@ def test_false_peaks_of_background_join(monkeypatch, rest):
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 99))
 def test_noise_is_as_far_below_as_it_is_said(seed):
-    """Protects the mixture: never softer, some without noise, at most as loud as the sounds."""
+    """Protects the mixture: never softer, some without, at most as loud; voices beside words."""
     rng = np.random.default_rng(seed)
     spectrum = spectrum_for("512/320/20", 16000.0, 16000, 0)
     planes = rng.integers(20, 90, (16, 60, 20))
@@ -154,6 +154,13 @@ def test_noise_is_as_far_below_as_it_is_said(seed):
     assert louder.max() <= 6
     assert noises.falls[0] == 0
     assert noises.falls[-1] > 40  # 6 dB an octave of amplitude, in 0.75 dB
+    word = np.arange(60) // 20 == 1
+    between = noises.between_voices(planes, np.tile(word, (16, 1)), rng)
+    others = (between != planes).any(axis=(1, 2))
+    assert 0 < others.sum() < 16
+    assert (between[:, word] == planes[:, word]).all()
+    softer = (loudness(planes[:, 20:40], 7) - loudness(between[:, 40:], 7))[others]
+    assert -4 <= softer.min() <= softer.max() <= 16 + 4
     exact = 4 * np.log2(2 ** (planes[0] / 4) + 2 ** (planes[1] / 4))
     assert np.abs(mixed_levels(planes[0], planes[1]) - exact).max() <= 0.51 + 0.25
     assert ADDED.tolist() == np.rint(4 * np.log2(1 + 2 ** (-np.arange(len(ADDED)) / 4))).tolist()

@@ -25,7 +25,7 @@ from tinykernel.learn.convolutions.training import ImageSettings
 from tinykernel.learn.linear.training import TrainingRows
 from tinykernel.learn.loss import targets_of
 from tinykernel.learn.options import TrainerOptions
-from tinykernel.learn.signals.noises import POWERS, Noises, loudness
+from tinykernel.learn.signals.noises import POWERS, Noises
 from tinykernel.learn.signals.planes import (
     EVERY,
     PlaneLearner,
@@ -48,7 +48,6 @@ _SOFTER, _LOUDER, _MASKED, _MASKED_BANDS = -16, 8, 8, 6
 # `judge.events` warns of it.
 _SOFTEST = 16
 _BESIDE = 3  # frames beside the loud ones that are the word's, too.
-_AMONG_OTHERS = 0.5  # of the words, where noise is mixed in.
 _MEASURED = 256  # clips by which sums are normalised, with noise
 # When background is listened to, as shares of the epochs; peaks that join each time, as a part of
 # the clips; the weight that they have in the end; most clips of background for one of a word.
@@ -210,8 +209,11 @@ class ClipLearner(PlaneLearner):
         return self._maps(self._varied(rows, self.rng)[:, None], np.arange(rows.size))
 
     def _varied(self, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.uint8]:
-        mixes = self.noises is not None
-        planes = self._among_others(rows, rng) if mixes else self.inputs[rows, 0].astype(np.int64)
+        planes = self.inputs[rows, 0].astype(np.int64)
+        if self.noises is not None:
+            words = np.flatnonzero(self.clips.words[self.clips.codes[rows]])
+            spoken = self.clips.spoken[rows[words]]
+            planes[words] = self.noises.between_voices(planes[words], spoken, rng)
         n, frames, bands = planes.shape
         strength = self.augmentation.affine
         places = moved(rng, n, frames, 1), moved(rng, n, bands, round(strength * bands / 20))
@@ -226,22 +228,6 @@ class ClipLearner(PlaneLearner):
             gone = masked(rng, n, frames, frame)[:, :, None] | masked(rng, n, bands, band)[:, None]
             planes = np.where(gone, mean, planes)
         return np.asarray(np.clip(planes, 0, 255), dtype=np.uint8)
-
-    def _among_others(self, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return spectra (n, frames, bands), half of the words between parts of background.
-
-        Where only recordings of a word have pauses, the end of a lonely utterance is the word.
-        """
-        clips, planes = self.clips, self.inputs[rows, 0].astype(np.int64)
-        others = np.flatnonzero(~clips.words[clips.codes[: len(clips.spoken)]])
-        chosen = (rng.random(rows.size) < _AMONG_OTHERS) & clips.words[clips.codes[rows]]
-        for place in np.flatnonzero(chosen):
-            spoken, other = clips.spoken[rows[place]], self.inputs[rng.choice(others), 0]
-            around = np.roll(other.astype(np.int64), rng.integers(len(other)), axis=0)
-            level = loudness(planes[place, spoken][None], 7) - loudness(around[None], 7)
-            around += level[0] - rng.integers(0, -_SOFTER + 1)
-            planes[place] = np.where(spoken[:, None], planes[place], around)
-        return np.asarray(np.clip(planes, 0, 255))
 
     def map_gradients(
         self, rows: NDArray[np.int64], maps: NDArray[np.float32]

@@ -27,6 +27,8 @@ _STEEPEST = 2.0
 # levels above the noise, and by how many these fall from frame to frame.
 _BY_BAND, _BLOWS, _BLOW, _FALL = 5, 0.03, (8, 32), 4
 _VOICES = 5  # of babble, at most.
+# Share of the words that stand between voices, and levels that these are softer at most: 12 dB.
+_BETWEEN, _SOFTER = 0.5, 16
 
 
 def mixed_levels(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -86,6 +88,22 @@ class Noises:
         apart = loudness(planes, 9) - loudness(noise, 7) - rng.integers(0, _BELOW + 1, (n, 1, 1))
         chosen = rng.random((n, 1, 1)) < _NOISY
         return np.where(chosen, mixed_levels(planes, noise + apart), planes)
+
+    def between_voices(
+        self, planes: NDArray[np.int64], spoken: NDArray[np.bool_], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """Put voices before and after half of the words (n, frames, bands), not where these are.
+
+        Where only recordings of a word have pauses, the end of a lonely utterance is the word.
+        `spoken` (n, frames) marks the word. Voices are as loud, or up to 12 dB softer.
+        """
+        between = planes.copy()
+        for row in np.flatnonzero(rng.random(len(planes)) < _BETWEEN * bool(self.voices)):
+            voice, word = self._heard(self.voices, 1, planes.shape[1], rng), spoken[row]
+            level = loudness(planes[row, word][None], 7) - loudness(voice[None], 7)
+            voice += level[0] - rng.integers(0, _SOFTER + 1)
+            between[row, ~word] = np.maximum(voice[~word], 0)
+        return between
 
     def _coloured(self, n: int, frames: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return steady noise of random colours, one half of which has blows in it."""
