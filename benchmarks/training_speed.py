@@ -225,6 +225,8 @@ def beside(folder: Path) -> Iterator[Row]:
     """Train tables by this version, by another one and by LightGBM, in turns."""
     from lightgbm import LGBMClassifier
 
+    if _OTHER not in os.environ:
+        raise SystemExit(f"{_OTHER}: name the checkout of another version to compare with")
     here, other = Path(__file__).parents[1], Path(os.environ[_OTHER]).resolve()
     name = subprocess.run(
         ["git", "-C", other, "rev-parse", "--short", "HEAD"], capture_output=True, text=True

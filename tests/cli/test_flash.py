@@ -38,10 +38,7 @@ def write_ini(folder: Path, text: str) -> None:
 def test_flash_runs_only_what_an_export_says(project, tmp_path, monkeypatch):
     """A platformio.ini can run programs: flash wants an export that nobody changed, or --trust."""
     fake_pio(tmp_path, monkeypatch, f"echo called > {tmp_path}/called")
-    for change in (
-        "[env:board]\nplatform = symlink://evil\n",
-        None,
-    ):
+    for change in ("[env:board]\nplatform = symlink://evil\n", None):
         if change is None:
             (project / MANIFEST).unlink()
         else:

@@ -115,11 +115,7 @@ def test_names_and_columns(tmp_path):
     model = tinykernel.load(tmp_path / "m.tkm")
     assert model.feature_names == ("pl", "pw")
     assert model.score(frame[["pl", "pw"]], Y) == np.mean(model.predict(X[:, 2:]) == Y)
-    for wrong in (
-        frame[["pw", "pl"]],
-        frame[["pl", "sl"]],
-        frame,
-    ):
+    for wrong in (frame[["pw", "pl"]], frame[["pl", "sl"]], frame):
         for use in (model.predict, model.quantize_inputs, model.as_raw):
             refused(ShapeError, use, wrong)
     counts = (10 * X).astype(np.uint8)

@@ -97,10 +97,7 @@ def test_cells_are_chosen_where_the_place_matters(waves):
     assert cells_of(waves[0], later, groups=later) == 1
     heavy = np.full(len(X), 1e6)  # once an error
     assert cells_of(X, y, heavy, groups=group) == 16
-    for cells in (
-        121,
-        256,
-    ):
+    for cells in (121, 256):
         refused(OptionError, Classifier(cells=cells).fit, X, y)
     refused(OptionError, Classifier(cells=4).fit, *load_iris(return_X_y=True))
 
