@@ -48,7 +48,7 @@ def trained(clips: list[np.ndarray], labels: list[str], **more):
 
 
 @pytest.mark.slow
-def test_a_word_is_found_in_its_clips():
+def test_a_word_is_found_in_its_clips(monkeypatch):
     """Protects the training on whole clips: places are found, whatever the order and threads."""
     clips, labels, _ = spoken(0)
     model = trained(clips, labels)
@@ -67,6 +67,8 @@ def test_a_word_is_found_in_its_clips():
     plain = trained(clips, labels, **short)
     assert trained(clips[::-1], labels[::-1], n_jobs=2, **short) == plain
     assert trained(clips, labels, noise=None, **short) != plain
+    monkeypatch.setattr("tinykernel.learn.signals.noises._BETWEEN", 0)
+    assert trained(clips, labels, **short) != plain
     for option in ({"teachers": 2}, {"validation_fraction": 0.2}):
         with pytest.raises(OptionError, match="whole clips"):
             trained(clips, labels, **option)
@@ -154,13 +156,16 @@ def test_noise_is_as_far_below_as_it_is_said(seed):
     assert louder.max() <= 6
     assert noises.falls[0] == 0
     assert noises.falls[-1] > 40  # 6 dB an octave of amplitude, in 0.75 dB
-    word = np.arange(60) // 20 == 1
-    between = noises.between_voices(planes, np.tile(word, (16, 1)), rng)
-    others = (between != planes).any(axis=(1, 2))
-    assert 0 < others.sum() < 16
+    word, voice = np.arange(60) // 20 == 1, rng.integers(16, 25, (60, 20))
+    voice[:15] += 60  # speech with a pause
+    alone = replace(noises, voices=[voice.astype(np.uint8)])
+    between = alone.between_voices(planes, np.tile(word, (16, 1)), rng)
     assert (between[:, word] == planes[:, word]).all()
-    softer = (loudness(planes[:, 20:40], 7) - loudness(between[:, 40:], 7))[others]
-    assert -4 <= softer.min() <= softer.max() <= 16 + 4
+    changed = (between != planes).any(axis=2)
+    assert (changed[:, 0] == changed[:, -1]).all()  # before the word and after it
+    assert 0 < changed[:, 0].sum() < 16
+    louder = loudness(between[:, ~word], 9) - loudness(planes[:, word], 9)
+    assert -24 <= louder[changed[:, 0]].max() <= 4
     exact = 4 * np.log2(2 ** (planes[0] / 4) + 2 ** (planes[1] / 4))
     assert np.abs(mixed_levels(planes[0], planes[1]) - exact).max() <= 0.51 + 0.25
     assert ADDED.tolist() == np.rint(4 * np.log2(1 + 2 ** (-np.arange(len(ADDED)) / 4))).tolist()

@@ -48,6 +48,7 @@ _SOFTER, _LOUDER, _MASKED, _MASKED_BANDS = -16, 8, 8, 6
 # `judge.events` warns of it.
 _SOFTEST = 16
 _BESIDE = 3  # frames beside the loud ones that are the word's, too.
+_CLICK = 5  # frames that are left out, at most, where the loudest ones are looked for.
 _MEASURED = 256  # clips by which sums are normalised, with noise
 # When background is listened to, as shares of the epochs; peaks that join each time, as a part of
 # the clips; the weight that they have in the end; most clips of background for one of a word.
@@ -85,8 +86,8 @@ class ClipRows:
 
     rows: TrainingRows  # inputs (n, 1, frames, bands), the last frame repeated where one is shorter
     counts: NDArray[np.int64]  # (n,): windows of each.
-    spoken: NDArray[np.bool_]  # (n, frames): from the first loud one to the last.
-    soft: NDArray[np.bool_]  # (n, windows): those that are far softer than another one.
+    word_frames: NDArray[np.bool_]  # (n, frames): from the first loud one to the last.
+    soft: NDArray[np.bool_]  # (n, windows): far softer than another one, or beside the word.
     words: NDArray[np.bool_]  # of each class: whether it is no background.
     window: int  # frames of a window.
     codes: NDArray[np.int64]
@@ -212,8 +213,8 @@ class ClipLearner(PlaneLearner):
         planes = self.inputs[rows, 0].astype(np.int64)
         if self.noises is not None:
             words = np.flatnonzero(self.clips.words[self.clips.codes[rows]])
-            spoken = self.clips.spoken[rows[words]]
-            planes[words] = self.noises.between_voices(planes[words], spoken, rng)
+            where = self.clips.word_frames[rows[words]]
+            planes[words] = self.noises.between_voices(planes[words], where, rng)
         n, frames, bands = planes.shape
         strength = self.augmentation.affine
         places = moved(rng, n, frames, 1), moved(rng, n, bands, round(strength * bands / 20))
@@ -348,11 +349,15 @@ class PreparedClips(PreparedPlanes):
         of_frames = np.pad(of_frames, (0, lacking), "edge")
         names = tuple(map(str, data.classes))
         most = (length - window) // EVERY + 1
-        by_part = [_soft(part, window) for part, _ in parts]
+        in_parts = [_word_frames(part) for part, _ in parts]
+        word_frames = np.stack([np.pad(each, (0, length - len(each))) for each in in_parts])
+        by_part = [
+            _soft(part, window) | ~_touch(frames, window)
+            for (part, _), frames in zip(parts, in_parts, strict=True)
+        ]
         soft = np.stack([np.pad(each, (0, most - len(each))) for each in by_part])
-        spoken = np.stack([_spoken(plane) for plane in planes])
         of_clips = ClipRows(
-            rows, counts, spoken, soft, words, window, of_part, joined, of_frames, names
+            rows, counts, word_frames, soft, words, window, of_part, joined, of_frames, names
         )
         return PreparedClips(data, rows, options, grid, spectrum, of_clips, noises)
 
@@ -407,22 +412,30 @@ def _soft(levels: NDArray[np.uint8], window: int) -> NDArray[np.bool_]:
     return np.asarray(power * _SOFTEST < power.max())
 
 
-def _spoken(levels: NDArray[np.uint8]) -> NDArray[np.bool_]:
+def _word_frames(levels: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Mark the frames from the first loud one to the last, and three beside them.
 
     Loud is what is nearer to the loudest frames than to the softest ones.
 
     >>> levels = np.full((40, 16), 8, dtype=np.uint8)
     >>> levels[10:20] = 80
-    >>> np.flatnonzero(_spoken(levels))[[0, -1]].tolist()
+    >>> np.flatnonzero(_word_frames(levels))[[0, -1]].tolist()
     [7, 22]
     """
     power = POWERS[np.minimum(levels, len(POWERS) - 1)].sum(axis=1)
     level = np.searchsorted(POWERS, power)
-    softest, loudest = np.sort(level)[[len(level) // 10, -1 - len(level) // 20]]
+    # A word is no longer in a longer recording: a few frames are the loudest ones of any.
+    above = min(len(level) // 20, _CLICK)
+    softest, loudest = np.sort(level)[[len(level) // 10, -1 - above]]
     loud = np.flatnonzero(2 * level >= softest + loudest)
     place = np.arange(len(level))
     return np.asarray((place >= loud[0] - _BESIDE) & (place <= loud[-1] + _BESIDE))
+
+
+def _touch(frames: NDArray[np.bool_], window: int) -> NDArray[np.bool_]:
+    """Mark the windows of a recording that have some of these frames."""
+    n = np.append(0, frames.cumsum())
+    return np.asarray((n[window:] > n[:-window])[::EVERY])
 
 
 def _even(codes: NDArray[np.int64], words: NDArray[np.bool_]) -> NDArray[np.float32]:

@@ -90,17 +90,20 @@ class Noises:
         return np.where(chosen, mixed_levels(planes, noise + apart), planes)
 
     def between_voices(
-        self, planes: NDArray[np.int64], spoken: NDArray[np.bool_], rng: np.random.Generator
+        self, planes: NDArray[np.int64], words: NDArray[np.bool_], rng: np.random.Generator
     ) -> NDArray[np.int64]:
         """Put voices before and after half of the words (n, frames, bands), not where these are.
 
         Where only recordings of a word have pauses, the end of a lonely utterance is the word.
-        `spoken` (n, frames) marks the word. Voices are as loud, or up to 12 dB softer.
+        `words` (n, frames) marks them. The loud frames of voices are as loud as those of the word,
+        or up to 12 dB softer.
         """
+        if not self.voices:
+            return planes
         between = planes.copy()
-        for row in np.flatnonzero(rng.random(len(planes)) < _BETWEEN * bool(self.voices)):
-            voice, word = self._heard(self.voices, 1, planes.shape[1], rng), spoken[row]
-            level = loudness(planes[row, word][None], 7) - loudness(voice[None], 7)
+        for row in np.flatnonzero(rng.random(len(planes)) < _BETWEEN):
+            voice, word = self._heard(self.voices, 1, planes.shape[1], rng), words[row]
+            level = loudness(planes[row, word][None], 9) - loudness(voice[None], 9)
             voice += level[0] - rng.integers(0, _SOFTER + 1)
             between[row, ~word] = np.maximum(voice[~word], 0)
         return between
