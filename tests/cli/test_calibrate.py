@@ -37,11 +37,9 @@ def test_a_promise(work, fresh, tmp_path) -> None:
 
 
 def test_coverage(work, fresh, tmp_path) -> None:
-    """--json prints one object with coverage, bound and thresholds; a .pkl, other labels."""
-    rows = arrays(fresh)
-    np.savez(tmp_path / "fresh.npz", X=rows["X"], kind=rows["y"])
-    given = (work / "gesture.pkl", tmp_path / "fresh.npz", "--label", "kind")
-    found = json_of("calibrate", *given, "--coverage", "0.8", "-o", tmp_path / "m.pkl")
+    """--json prints one object with coverage, bound and thresholds; a .pkl may be calibrated."""
+    given = (work / "gesture.pkl", fresh, "--coverage", "0.8", "-o", tmp_path / "m.pkl")
+    found = json_of("calibrate", *given)
     assert found["coverage"] == pytest.approx(0.8, abs=0.02)
     assert found["thresholds"][0] > 0
     assert found["rows"] == 600

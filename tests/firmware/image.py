@@ -44,11 +44,12 @@ def differences(
     for number, (name, model) in enumerate(models.items()):
         own = f"m{number}"
         include = [boards, *programs.write_sources(root / own, render_sources(model, own))]
-        # The C of a model and its harness in one unit: the compiler starts half as often.
+        # The C of a model and its harness in one unit: the compiler starts half as often. What
+        # the header lacks has no prototype there.
         unit, model_file = root / own / "unit.c", f'#include "src/{own}.c"\n'
         unit.write_text(model_file + program("unit").replace("OWN", own))
         sources.append(root / own / "unit.o")
-        options = [*flags, *programs.harness_flags(model, own)]
+        options = [*flags, "-Wmissing-prototypes", *programs.harness_flags(model, own)]
         platform.chain.compile(unit, sources[-1], include=include, flags=options)
         # Decisions are compared on the rows whose margins `deciding` takes thresholds from, too.
         many = 40 if model.input.is_table else 4

@@ -59,8 +59,8 @@ def test_extreme_quantized_inputs(require_tool: Callable[[str], str], tmp_path: 
     ],
     ids=str,
 )
-def test_variants_at_every_length(require_platforms, tmp_path, flags, lengths):
-    """Every way of cutting the transform into passes gives the same bits, for each length."""
+def test_variants_cut_each_length_alike(require_platforms, tmp_path, flags, lengths):
+    """Passes of a radix, or portable ones, give the bits of Python, whatever the length leaves."""
     models = {}
     for n in lengths:
         kind = "int4" if n % 20 else "int8"

@@ -1,9 +1,9 @@
 """Run all fuzzing: readers of files, the C under sanitizers, random models from end to end,
 and hostile input through whole commands.
 
-Every batch is a process of its own, so that a crash is a finding and memory can be measured. What
-goes wrong is printed with the command that repeats it; files are kept in ``fuzz-findings/``. The
-last line has the counts, and the status is 0 only if nothing was found.
+Every batch is a process of its own, so that a crash is a finding and memory can be measured, unless
+``--batch`` names them. What goes wrong is printed with the command that repeats it; files are kept
+in ``fuzz-findings/``. The last line has the counts, and the status is 0 only if nothing was found.
 """
 
 import argparse
@@ -28,6 +28,8 @@ FULL = (
     *(("hostile", 4, 80), ("serial", 4, 100), ("names", 4, 100)),
     ("promises", 4, 250),
 )
+#: Of a batch, so that it can be repeated.
+ENVIRONMENT = {"PYTHONHASHSEED": "0", "NUMBA_NUM_THREADS": "1", **os.environ}
 _SECONDS = 1200
 _FINDINGS = ("crashes", "uncaught exceptions", "sanitizer reports", "differences")
 _COUNTS = (
@@ -83,9 +85,8 @@ def run_batch(task: Task) -> Batch:
 
 def start(task: Task) -> dict[str, Any]:
     """Run a batch as a process; one that ends without a result has crashed."""
-    environment = {"PYTHONHASHSEED": "0", "NUMBA_NUM_THREADS": "1", **os.environ}
     try:
-        done = captured(task.command(), cwd=ROOT, env=environment, timeout=_SECONDS)
+        done = captured(task.command(), cwd=ROOT, env=ENVIRONMENT, timeout=_SECONDS)
         return dict(json.loads(done.stdout.splitlines()[-1]))
     except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
         stderr = getattr(locals().get("done"), "stderr", "") or str(error)

@@ -21,9 +21,10 @@ def promised(header: str, column: int) -> dict[str, int]:
 
 
 # One core takes a third of the models, the others a tenth each: all models between them.
+AVR = ("atmega328p", "gcc", "-Os")
 A_TENTH = [
     *((core, "gcc", "-Os") for core in ("cortex-m0", "cortex-m3", "cortex-m33", "esp32c3")),
-    *(("atmega328p", "gcc", "-Os"), ("cortex-m0", "gcc", "-O3")),
+    *(AVR, ("cortex-m0", "gcc", "-O3")),
     *(("esp8266", "gcc", level) for level in ("-Os", "-O0")),
     *(("cortex-m4", "zig", level) for level in ("-Os", "-O0")),
 ]
@@ -38,11 +39,12 @@ def test_no_function_takes_more_stack_than_promised(
     require_platforms(core)
     require_toolchain(core, kind)
     stack = import_benchmark("stack")
-    chosen, models = (core, kind, level), dict(stack.answering())
-    share = slice(A_TENTH.index(chosen), None, 10) if chosen in A_TENTH else slice(0, None, 3)
-    models = dict([*models.items()][share])
-    if core == "atmega328p":  # it has 2 KB of RAM
-        models = {name: model for name, model in models.items() if stack.is_small(model)}
+    chosen, every = (core, kind, level), list(stack.answering())
+    tenths = {other: every[n::10] for n, other in enumerate(A_TENTH)}
+    of_avr = tenths[AVR]
+    tenths[AVR] = [each for each in of_avr if stack.is_small(each[1])]  # 2 KB of RAM
+    rest = [each for each in of_avr if not stack.is_small(each[1])]
+    models = dict(tenths.get(chosen, [*every[::3], *rest]))
     column = {"-Os": 0, "-Og": 3 if kind == "zig" else 0, "-O3": 2, "-O0": 3}.get(level, 1)
     platform = stack.platform_of(core, kind)
     found = stack.use_stacks(list(models.values()), platform, tmp_path / "image", level)

@@ -75,7 +75,6 @@ def calibrate_command(
         "with a rate and long recordings: write the five worst misses and false alarms as a list "
         "and as pieces, which train --also DIR takes",
     ),
-    label: str | None = args.LABEL,
     assignments: list[str] = args.SET,
     as_json: bool = args.JSON,
     quiet: bool = args.QUIET,
@@ -89,7 +88,7 @@ def calibrate_command(
     from tinykernel.model.file import save
 
     args.check_output_file(output, args.MODEL_SUFFIXES, inputs=[model])
-    opened = open_model(model, label)
+    opened = open_model(model)
     integer = opened.model
     if integer.is_regressor:
         raise ModelError(f"{model}: predicts values; give a classifier to calibrate")

@@ -195,8 +195,8 @@ class ClipLearner(PlaneLearner):
         """
         levels, worth, offset = super().stored()
         is_word = self.clips.words[self.clips.codes]
-        spoken, rest = (self.weight[part].sum(dtype=np.float64) for part in (is_word, ~is_word))
-        lift = self.clips.words * logs(np.array([rest / spoken]))
+        words, rest = (self.weight[part].sum(dtype=np.float64) for part in (is_word, ~is_word))
+        lift = self.clips.words * logs(np.array([rest / words]))
         return levels, worth, offset + (lift if self.n_outputs > 1 else lift[1] - lift[0])
 
     def measured_maps(self) -> NDArray[np.float32]:
