@@ -68,7 +68,7 @@ def test_a_model_remembers_its_training(tmp_path):
     table, model = table_with_groups(tmp_path), tmp_path / "m.pkl"
     text = table.read_text().replace("label", "state")
     table.write_text(text)
-    options = ("--label", "state", "--groups", "who", "-t", "cortex-m0plus", "--budget", "4KB")
+    options = ("--label", "state", "--groups", "who", "-t", "esp8266", "--budget", "4KB")
     quick = ("--effort", "quick", "--set", "epochs=2", "-q")
     succeeded("train", table, "-o", model, *options, *quick)
     said = about(model)
@@ -76,11 +76,11 @@ def test_a_model_remembers_its_training(tmp_path):
     for command in ("predict", "verify", "evaluate"):
         json_of(command, model, table)
     found = json_of("report", model, "--compiler", "none")
-    assert (found["target"], found["budget"]) == ("cortex-m0plus", 4096)
+    assert (found["target"], found["budget"]) == ("esp8266", 4096)
     assert json_of("report", model, "-t", "cortex-m4", "--compiler", "none")["budget"] is None
     succeeded("export", model, "-o", tmp_path / "out", "-q")
     shown = run("inspect", model).stdout
-    assert "cortex-m0plus" in shown
+    assert "esp8266" in shown
     assert "digests" not in shown
     assert load(model).quantize().fingerprint()[:16] in shown
 
