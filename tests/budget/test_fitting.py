@@ -76,7 +76,7 @@ def test_train_calls_what_its_diagram_shows():
 
 def test_small_code_where_flash_is_short(digits):
     """Components get what fast code would take, unless time is limited or fast code asked for."""
-    given = {**QUICK, "linear": "off", "target": "cortex-m4"}
+    given = {**QUICK, "linear": "off", "target": "cortex-m4", "link": False}
     small, fast = (train(*digits, budget="3KB", code=c, **given) for c in ("auto", "fast"))
     assert small.model.find(Components).small_code
     assert not fast.model.find(Components).small_code
@@ -92,7 +92,7 @@ def test_paper_fits_and_uses_the_budget(digits):
     assert 0.9 * 6144 < found.memory.flash <= 6144
     weights = next(table for table in pack(found.model).tables if table.name == "tk_weights")
     assert weights.n_bytes < 10 * found.classifier.n_components_ * 1.7 / 8
-    refused(BudgetError, train, *digits, budget=1000, **PAPER)
+    refused(BudgetError, train, *digits, budget=1000, link=False, **PAPER)
 
 
 def test_without_a_search_the_layout_is_full(digits):

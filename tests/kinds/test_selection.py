@@ -204,7 +204,8 @@ def test_values_that_a_straight_line_explains_have_a_line():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(4200, 40)).astype(np.float32)
     y = X @ rng.normal(size=40) + rng.normal(0, 2.0, 4200)
-    found = train(X[:200], y[:200], budget="6KB", task="numbers", random_state=0, link=False)
+    limited = {"budget": "6KB", "epochs": 20, "link": False}
+    found = train(X[:200], y[:200], task="numbers", random_state=0, **limited)
     assert found.model.find(Linear) is not None
     assert found.model.find(Components) is None
     design = np.c_[X[:200], np.ones(200)]
