@@ -1,8 +1,9 @@
 # Everything happens in a virtual environment inside the checkout; only Python >= 3.10 and make
 # have to be there.
 PYTHON ?= python3
+CORES := $(shell getconf _NPROCESSORS_ONLN)
 # One more than there are cores: many tests wait for programs or serial ports.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+WORKERS ?= $(shell expr $(CORES) + 1)
 FUZZ_SCALE ?= 1
 FUZZ_SEED ?= 0
 PYTEST_ARGS ?=
@@ -31,7 +32,8 @@ test: $(VENV)/$(if $(T),light,dev) ## run a few sharp tests of everything (T=tes
 ifdef T
 	$(BIN)/python -m pytest --quiet $(T) $(PYTEST_ARGS)
 else
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m quick $(PYTEST_ARGS)
+	@# Few of these wait, and a worker takes 20 s of a processor before its first test.
+	$(BIN)/python -m pytest -n $(CORES) --dist worksteal -m quick $(PYTEST_ARGS)
 endif
 
 test-all: $(VENV)/dev ## run all tests (WORKERS=1 for one process)

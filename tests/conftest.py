@@ -1,5 +1,6 @@
 """What all tests share: threads and caches, tools that may be missing, and data."""
 
+import gc
 import importlib
 import os
 import re
@@ -23,6 +24,10 @@ collect_ignore_glob = ["codegen/platform_offline/*", "codegen/build_systems/*"]
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+
+# What is imported and collected lives on: looking through it again and again took a seventh of
+# the time until the first test.
+gc.set_threshold(50_000)
 
 # numba and the BLAS libraries read these once, when they are imported, so they stand up here.
 # Workers share what one of them compiled: a simple training takes 18 s of compiling alone.

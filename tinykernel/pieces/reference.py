@@ -19,7 +19,8 @@ def _mix(q, sign, gather, shifts, u, mixed):  # type: ignore[no-untyped-def]
     for k in range(q.shape[0]):
         for i in range(n):
             u[k, i] = np.int16(sign[i] * max(np.int32(q[k, i]), np.int32(-32767)))
-    fwht_rows(0, q.shape[0], u, shifts)
+    # No literal, for which all of it is compiled again.
+    fwht_rows(np.int64(0), q.shape[0], u, shifts)
     for k in range(q.shape[0]):
         for j in range(gather.shape[0]):
             mixed[k, j] = u[k, gather[j]]
@@ -31,7 +32,7 @@ def _project(mixed, diagonal, shift, shifts, v):  # type: ignore[no-untyped-def]
     for k in range(v.shape[0]):
         for j in range(v.shape[1]):
             v[k, j] = np.int16((np.int32(diagonal[j]) * np.int32(mixed[k, j])) >> shift)
-    fwht_rows(0, v.shape[0], v, shifts)
+    fwht_rows(np.int64(0), v.shape[0], v, shifts)
 
 
 @inlined

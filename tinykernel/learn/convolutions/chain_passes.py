@@ -296,7 +296,7 @@ def hidden_values(begin, end, images, geometry, shapes, numbers, out):  # type: 
     for first in range(begin, end, LANES):
         for k in range(LANES):
             rows[k] = min(first + k, end - 1)
-        fill(images, moves, rows, 0, geometry, scratch, x)
+        fill(images, moves, rows, np.int64(0), geometry, scratch, x)
         _convolve(x, shapes, taps, biases, maps, f)
         values = f
         if hidden.shape[1] > 0:
