@@ -133,6 +133,7 @@ def test_c_blocks(block, compiler, project, tmp_path, require_compiler) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_sessions_of_the_page_for_users_of_scikit_learn(tmp_path, monkeypatch) -> None:
     """docs/sklearn.md shows what Python prints."""
     monkeypatch.chdir(tmp_path)

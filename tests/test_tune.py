@@ -331,6 +331,7 @@ def test_sizes_without_a_model_are_left_out(monkeypatch, trained):
     refused(BudgetError, tune, X, y, sizes=["2KB"], n_jobs=1)
 
 
+@pytest.mark.slow
 def test_what_fits_below_2_kb_is_tried(no_tools):
     """A quick tune begins at 1 KB, where a linear part or trees fit, and recommends these."""
     X, y = blobs(60, 0, 2)

@@ -49,6 +49,7 @@ def test_a_model_fits_and_uses_the_budget(digits):
     assert report(found.model, "cortex-m4").flash == found.memory.flash
 
 
+@pytest.mark.slow
 def test_train_calls_what_its_diagram_shows():
     """The page of the architecture has at most twelve calls, in the order of a training."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

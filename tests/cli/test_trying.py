@@ -87,6 +87,7 @@ def test_demo_keeps_what_is_not_its_own(tmp_path, monkeypatch):
     failed("demo", "-o", folder, "-q")
 
 
+@pytest.mark.slow
 def test_demo(tmp_path):
     """demo goes the whole way on digits: trains, exports, verifies all test rows, reports."""
     folder = tmp_path / "digits"

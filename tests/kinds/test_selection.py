@@ -199,13 +199,13 @@ def test_a_fixed_number_decides_the_kind():
     assert [k.name for k in kinds_for(TrainerOptions(model="tree"))] == ["trees"]
 
 
+@pytest.mark.slow
 def test_values_that_a_straight_line_explains_have_a_line():
     """It is within 3 % of ridge regression, though components would fit the budget."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(4200, 40)).astype(np.float32)
     y = X @ rng.normal(size=40) + rng.normal(0, 2.0, 4200)
-    limited = {"budget": "6KB", "epochs": 20, "link": False}
-    found = train(X[:200], y[:200], task="numbers", random_state=0, **limited)
+    found = train(X[:200], y[:200], budget="6KB", task="numbers", random_state=0, link=False)
     assert found.model.find(Linear) is not None
     assert found.model.find(Components) is None
     design = np.c_[X[:200], np.ones(200)]
