@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from tinykernel.base import progress
 from tinykernel.base.checks import DEFAULT_LAYOUT, check_count, is_layout, thread_count
@@ -25,6 +25,7 @@ from tinykernel.base.elementary import cos
 from tinykernel.base.errors import OptionError
 from tinykernel.base.hadamard import LANES
 from tinykernel.learn.components.steps import adam
+from tinykernel.learn.linear.passes import SLOTS
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.model.integer import IntegerModel
 
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-# Gradients of a batch are added up in so many parts, whatever the number of threads.
-SLOTS = 4
 # Epochs that tell how long the next ones take.
 _RECENT = 3
 
@@ -41,16 +40,21 @@ _RECENT = 3
 class _OneBlasThread(ContextDecorator):
     """Keeps BLAS to one thread, as ours multiply matrices: its own wait for each other busily.
 
-    Trainings in several threads share the limit of the process; the last to end lifts it.
+    Trainings in several threads share the limit of the process; the last to end lifts it. The
+    libraries are looked for once: that reads which files the process has in memory.
     """
 
     def __init__(self) -> None:
         self._lock, self._inside = threading.Lock(), 0
 
+    @cached_property
+    def _libraries(self) -> ThreadpoolController:
+        return ThreadpoolController()
+
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
-                self._limits = threadpool_limits(limits=1, user_api="blas")
+                self._limits = self._libraries.limit(limits=1, user_api="blas")
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
@@ -122,6 +126,11 @@ class Learned(ABC):
         """Run all parts; an executor of one thread would cost as much as a small batch."""
         run = map if self.recipe.n_threads == 1 else self._executor.map
         list(run(part, range(n_parts)))
+
+    def _by_slots(self, kernel: Callable[..., None], *arguments: Any) -> None:
+        """Call a kernel with the first and last slots of each part: one thread has all at once."""
+        ends = range(0, self._n_slots + 1, self._n_slots if self.recipe.n_threads == 1 else 1)
+        self._in_threads(lambda i: kernel(ends[i], ends[i + 1], *arguments), len(ends) - 1)
 
     def _begin(self, names: Iterable[str]) -> None:
         """Lay drawn parameters one after the other, and make room for their gradients."""

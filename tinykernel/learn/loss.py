@@ -34,6 +34,7 @@ def loss_group(  # type: ignore[no-untyped-def]
     """Turn sums W z into the loss and its gradient; returns loss and d loss / d scale."""
     loss = 0.0
     d_scale = 0.0
+    powers = np.empty(n_real)
     for k in range(LANES):
         row = rows[k]
         w = weight[row]
@@ -62,14 +63,15 @@ def loss_group(  # type: ignore[no-untyped-def]
             total = 0.0
             mass = 0.0
             for o in range(n_real):
-                total += exp(dsums[o, k] - top)
+                powers[o] = exp(dsums[o, k] - top)
+                total += powers[o]
                 mass += target[row, o]
             log_total = log(total) + top
             for o in range(n_real):
                 f = dsums[o, k]
                 t = target[row, o]
                 loss += w * t * (log_total - f)
-                dsums[o, k] = w * (mass * exp(f - top) / total - t)
+                dsums[o, k] = w * (mass * powers[o] / total - t)
         for o in range(n_real):
             d_scale += dsums[o, k] * sums[o, k]
             d_offset[o] += dsums[o, k]

@@ -98,6 +98,19 @@ def multiply(_: Any, x: Any, y: Any) -> Any:
 
 
 @intrinsic
+def spread(_: Any, x: Any) -> Any:
+    """Return eight times the same float32."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        none = ir.Constant(_VECTOR, ir.Undefined)
+        one = builder.insert_element(none, arguments[0], cgutils.int32_t(0))
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), None)
+        return builder.shuffle_vector(one, none, mask)
+
+    return _EIGHT(types.float32), generate
+
+
+@intrinsic
 def total(_: Any, x: Any) -> Any:
     """Return the sum of the eight numbers, by halves."""
 
@@ -168,6 +181,20 @@ def lane_products(x, y):  # type: ignore[no-untyped-def]
 def lane_dot(x, y):  # type: ignore[no-untyped-def]
     """Return the dot product of two contiguous vectors of `LANES` numbers."""
     return total(lane_products(x, y))
+
+
+@inlined
+def combine_lanes(factors, rows, out):  # type: ignore[no-untyped-def]
+    """Fill `out` (LANES) with the sum of rows (n, LANES), each times its factor, from the first."""
+    s, t, u, v = zeros(), zeros(), zeros(), zeros()
+    for i in range(factors.shape[0]):
+        row, factor = rows[i], spread(factors[i])
+        s, t = add_product(s, factor, load(row, 0)), add_product(t, factor, load(row, 8))
+        u, v = add_product(u, factor, load(row, 16)), add_product(v, factor, load(row, 24))
+    store(out, 0, s)
+    store(out, 8, t)
+    store(out, 16, u)
+    store(out, 24, v)
 
 
 @inlined

@@ -14,8 +14,9 @@ from tinykernel.learn.choice import Fold
 from tinykernel.learn.components import passes
 from tinykernel.learn.components import steps as kernels
 from tinykernel.learn.inputs import WORD, layout_of, neighbour_distance
+from tinykernel.learn.linear.passes import SLOTS
 from tinykernel.learn.linear.training import input_moments, linear_dropout, round_linear
-from tinykernel.learn.loop import SLOTS, History, Learned, Recipe, Replan, one_cycle, run_epochs
+from tinykernel.learn.loop import History, Learned, Recipe, Replan, one_cycle, run_epochs
 from tinykernel.learn.loss import Truth, prior
 
 _POOL = 1 << 20

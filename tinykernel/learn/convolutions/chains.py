@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tinykernel.base.hadamard import run_on_rows
 from tinykernel.learn.augment import Augmentation, affine_moves
 from tinykernel.learn.convolutions import chain_passes as passes
+from tinykernel.learn.linear.passes import SLOTS
 from tinykernel.learn.linear.training import LinearLearner, LinearRecipe, TrainingRows
-from tinykernel.learn.loop import SLOTS
 from tinykernel.learn.signals.pool import count_scaler
 from tinykernel.pieces.convolutions.spec import Convolutions, pooled
 from tinykernel.pieces.dense.spec import Dense

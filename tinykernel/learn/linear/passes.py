@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from tinykernel.base.compiled import inlined, njit
 from tinykernel.base.hadamard import LANES
 from tinykernel.learn.loss import loss_group
-from tinykernel.learn.sums import lane_dot
+from tinykernel.learn.sums import combine_lanes, lane_dot
+
+#: Gradients of a batch are added up in so many parts, whatever the number of threads.
+SLOTS = 4
 
 
 class LinearBatch(NamedTuple):
@@ -25,12 +28,12 @@ class LinearBatch(NamedTuple):
     offset: NDArray[np.float32]  # (n_outputs,)
     mean: NDArray[np.float32]  # (n_inputs,)
     unit: np.float32
-    keep: NDArray[np.uint32]  # (k / LANES, n_inputs) or (0, 0): dropout mask, bit i of row i.
+    keep: NDArray[np.bool_]  # (k / LANES, n_inputs, LANES) or (0, 0, 0): dropout mask.
     inverse: np.float32  # one over the share of inputs not dropped.
 
 
 class LinearGradients(NamedTuple):
-    """Gradients of a slot; totals (2,): loss, d scale."""
+    """Gradients of a slot, or of all of them; totals (2,): loss, d scale."""
 
     linear: NDArray[np.float32]
     offset: NDArray[np.float32]
@@ -49,12 +52,8 @@ def gather_inputs(inputs, rows, mean, unit, f):  # type: ignore[no-untyped-def]
 @inlined
 def linear_forward(f, linear, sums):  # type: ignore[no-untyped-def]
     """Compute sums (outputs, LANES) of f (inputs, LANES) and linear (inputs, outputs)."""
-    sums[:] = 0
-    for i in range(f.shape[0]):
-        for o in range(sums.shape[0]):
-            v = linear[i, o]
-            for lane in range(LANES):
-                sums[o, lane] += v * f[i, lane]
+    for o in range(sums.shape[0]):
+        combine_lanes(linear[:, o], f, sums[o])
 
 
 @inlined
@@ -72,7 +71,7 @@ def learn_group(f, group, batch, gradients, sums, dsums):  # type: ignore[no-unt
         keep, inverse = batch.keep[group], batch.inverse
         for i in range(f.shape[0]):
             for lane in range(LANES):
-                f[i, lane] *= inverse * np.float32((keep[i] >> np.uint32(lane)) & np.uint32(1))
+                f[i, lane] *= inverse * np.float32(keep[i, lane])
     linear_forward(f, batch.linear, sums)
     rows, n_real = batch.rows[group * LANES : (group + 1) * LANES], batch.target.shape[1]
     known = batch.target, batch.weight, batch.losses, rows, n_real
@@ -82,38 +81,46 @@ def learn_group(f, group, batch, gradients, sums, dsums):  # type: ignore[no-unt
     linear_backward(f, dsums, gradients.linear)
 
 
+@inlined
+def _of_slot(gradients, slot):  # type: ignore[no-untyped-def]
+    return LinearGradients(gradients.linear[slot], gradients.offset[slot], gradients.totals[slot])
+
+
 @njit(nogil=True, error_model="numpy")
-def learn_rows(slot, n_slots, inputs, batch, gradients):  # type: ignore[no-untyped-def]
-    """Add up the gradients of every n_slots-th group of the batch, from group `slot`."""
+def learn_rows(begin, end, inputs, batch, gradients):  # type: ignore[no-untyped-def]
+    """Add up the gradients of every group of the batch whose slot is in this range."""
     n_inputs, n_outputs = batch.linear.shape
     f = np.empty((n_inputs, LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
-    for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
-        part = batch.rows[group * LANES : (group + 1) * LANES]
-        gather_inputs(inputs, part, batch.mean, batch.unit, f)
-        learn_group(f, group, batch, gradients, sums, dsums)
+    for slot in range(begin, end):
+        of_slot = _of_slot(gradients, slot)
+        for group in range(slot, batch.rows.shape[0] // LANES, SLOTS):
+            part = batch.rows[group * LANES : (group + 1) * LANES]
+            gather_inputs(inputs, part, batch.mean, batch.unit, f)
+            learn_group(f, group, batch, of_slot, sums, dsums)
 
 
 @njit(nogil=True, error_model="numpy")
-def learn_features(slot, n_slots, features, batch, gradients, d_features):  # type: ignore[no-untyped-def]
-    """Accumulate the gradients of every n_slots-th group of features (rows of the batch, units)."""
+def learn_features(begin, end, features, batch, gradients, d_features):  # type: ignore[no-untyped-def]
+    """Do the same for features (rows of the batch, units), and fill the gradients of these."""
     n_units, n_outputs = batch.linear.shape
     u = np.empty((n_units, LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
-    for group in range(slot, batch.rows.shape[0] // LANES, n_slots):
-        first = group * LANES
-        for i in range(n_units):
-            for k in range(LANES):
-                u[i, k] = (features[first + k, i] - batch.mean[i]) * batch.unit
-        learn_group(u, group, batch, gradients, sums, dsums)
-        for k in range(LANES):
+    for slot in range(begin, end):
+        of_slot = _of_slot(gradients, slot)
+        for group in range(slot, batch.rows.shape[0] // LANES, SLOTS):
+            first = group * LANES
             for i in range(n_units):
-                total = np.float32(0)
-                for o in range(n_outputs):
-                    total += batch.linear[i, o] * dsums[o, k]
-                d_features[first + k, i] = total * batch.unit
+                for k in range(LANES):
+                    u[i, k] = (features[first + k, i] - batch.mean[i]) * batch.unit
+            learn_group(u, group, batch, of_slot, sums, dsums)
+            for i in range(n_units):
+                combine_lanes(batch.linear[i], dsums, u[i])
+            for k in range(LANES):
+                for i in range(n_units):
+                    d_features[first + k, i] = u[i, k] * batch.unit
 
 
 @njit(nogil=True, error_model="numpy")

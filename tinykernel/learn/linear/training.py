@@ -30,7 +30,7 @@ from tinykernel.learn.linear.normal_equations import (
     fit_discriminants,
     round_to_plane,
 )
-from tinykernel.learn.loop import SLOTS, History, Learned, Replan, one_cycle, run_epochs, seed_of
+from tinykernel.learn.loop import History, Learned, Replan, one_cycle, run_epochs, seed_of
 from tinykernel.learn.loss import Truth, codes_of, prior
 from tinykernel.learn.options import TrainerOptions
 from tinykernel.learn.trainset import TrainSet
@@ -172,31 +172,21 @@ class LinearLearner(Learned):
 
     def accumulate(self, rows: NDArray[np.int64]) -> None:
         """Compute the gradients of some rows."""
-        batch = self.batch(rows)
-
-        def part(slot: int) -> None:
-            passes.learn_rows(slot, SLOTS, self.inputs, batch, self.room(slot))
-
-        self._in_threads(part, self._n_slots)
+        self._by_slots(passes.learn_rows, self.inputs, self.batch(rows), self.room())
 
     def learn_means(self, batch: passes.LinearBatch, features: _Floats) -> _Floats:
         """Accumulate the gradients of the linear part on features; return those of these."""
         d_features = np.empty_like(features)
-
-        def part(slot: int) -> None:
-            passes.learn_features(slot, SLOTS, features, batch, self.room(slot), d_features)
-
-        self._in_threads(part, self._n_slots)
+        self._by_slots(passes.learn_features, features, batch, self.room(), d_features)
         return d_features
 
     def batch(self, rows: NDArray[np.int64]) -> passes.LinearBatch:
         """Begin a step on some rows: return its arguments, with dropout drawn."""
         self._clear(rows.size)
-        recipe, keep = self.recipe, np.empty((0, 0), dtype=np.uint32)
-        if recipe.dropout:  # bit k of a word is for row k of a group
+        recipe, keep = self.recipe, np.empty((0, 0, 0), dtype=np.bool_)
+        if recipe.dropout:
             shape = (rows.size // LANES, self.n_inputs, LANES)
-            bits = self.rng.random(shape, dtype=np.float32) >= recipe.dropout
-            keep = np.packbits(bits, axis=2, bitorder="little").view("<u4")[:, :, 0]
+            keep = self.rng.random(shape, dtype=np.float32) >= recipe.dropout
         arguments, inverse = self._weights(), np.float32(1 / (1 - recipe.dropout))
         return passes.LinearBatch(
             rows, self.targets, self.weight, self.losses, *arguments, keep, inverse
@@ -207,8 +197,8 @@ class LinearLearner(Learned):
         levels, step = round_linear(self.linear, self.recipe.bits)
         return levels * step, self.scale(), self.offset, self.mean, self.unit
 
-    def room(self, slot: int) -> passes.LinearGradients:
-        """Return the gradients of a slot."""
+    def room(self, slot: int | slice = slice(None)) -> passes.LinearGradients:
+        """Return the gradients of a slot, or of all."""
         linear, offset = self.gradients["linear"][slot], self.gradients["offset"][slot]
         return passes.LinearGradients(linear, offset, self.totals[slot])
 

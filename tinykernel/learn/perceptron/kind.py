@@ -30,6 +30,7 @@ from tinykernel.learn.choice import Candidate, Fold
 from tinykernel.learn.inputs import choose_scaler
 from tinykernel.learn.linear import training
 from tinykernel.learn.loop import TrainingResult, one_blas_thread, run_epochs
+from tinykernel.learn.perceptron import passes
 from tinykernel.learn.perceptron.options import PERCEPTRON
 from tinykernel.learn.signals.pool import count_scaler
 from tinykernel.model.integer import IntegerModel
@@ -37,16 +38,15 @@ from tinykernel.pieces.dense.spec import Dense
 from tinykernel.pieces.grid import Grid
 from tinykernel.pieces.levels.spec import Levels
 
-_TOP = 255  # of a level and of a unit
 _UNIT = 64.0  # levels of one unit of `starts`
 # Deviation of sums, in levels of units, to which the shift comes nearest; and of first starts.
 _SPREAD, _START_SPREAD = 80.0, 0.3
 _MOST_SHIFT, _LARGEST_BIAS = 30, 2**30
-_GRADIENT_BITS = 26
 _MEASURED_ROWS = 8192
 # Of an input about its mean, beyond which levels saturate.
 _DEVIATIONS = 3.0
 _FINE_STEP = 4 / 127  # of weights of 8 bits
+_NOT_UNITS = np.empty((0, 0), dtype=np.bool_)
 
 _Floats = NDArray[np.float32]
 _Doubles = NDArray[np.float64]
@@ -119,15 +119,12 @@ class PerceptronLearner(training.LinearLearner):
     def _normalise(self) -> None:
         """Give the weights of each unit the mean square 1."""
         for layer in self._layers:
-            shadow = self._of(layer)
-            square = np.square(shadow).sum(axis=0, dtype=np.float64) / layer.shape[0]
-            shadow /= np.sqrt(np.maximum(square, 1e-12)).astype(np.float32)
+            passes.normalise(self._of(layer))
 
     def _round(self, layer: _HiddenLayer) -> _Doubles:
         """Return the whole weights of a layer (inputs, units)."""
-        most = 2 ** (layer.bits - 1) - 1
-        levels = np.rint(self._of(layer) / np.float32(_step_of(layer.bits)))
-        return np.asarray(np.clip(levels, -most, most), dtype=np.float64)
+        most, step = np.float32(2 ** (layer.bits - 1) - 1), np.float32(_step_of(layer.bits))
+        return np.asarray(passes.round_weights(self._of(layer), step, most))
 
     @one_blas_thread
     def _fold(self) -> list[tuple[_Doubles, _Doubles]]:
@@ -152,7 +149,7 @@ class PerceptronLearner(training.LinearLearner):
         """Return the units of a layer by its folded bias."""
         assert self._folded is not None
         biased = (sums + self._folded[number][1]) * 2.0 ** -self._shifts[number]
-        return np.clip(np.floor(biased), 0, _TOP)
+        return np.clip(np.floor(biased), 0, passes.TOP)
 
     def _less_mean(self, levels: NDArray[np.uint8]) -> _Doubles:
         """Return levels less their whole mean."""
@@ -184,24 +181,22 @@ class PerceptronLearner(training.LinearLearner):
             levels, worth = self._round(layer), 2.0**-shift
             dropout = self.recipe.dropout if passed else self.recipe.input_dropout
             if dropout:
-                stays = self.rng.random(values.shape, dtype=np.float32) >= dropout
-                values, worth = values * stays, worth / (1 - dropout)
-                if passed:
-                    passed[-1].open[~stays] = False
+                draws = self.rng.random(values.shape, dtype=np.float32)
+                worth /= 1 - dropout
+                is_open = passed[-1].open if passed else _NOT_UNITS
+                passes.drop(values, draws, np.float32(dropout), is_open)
             sums = values @ levels
-            start = _UNIT * self.starts[layer.units].astype(np.float64)
-            exact = (sums - sums.sum(axis=0) / len(sums)) * worth + start
-            passed.append(_HiddenPass(values, levels, (exact > 0) & (exact < _TOP), worth))
-            values = np.clip(np.rint(exact), 0, _TOP)
+            starts = _UNIT * self.starts[layer.units].astype(np.float64)
+            is_open = passes.to_units(sums, starts, worth)
+            passed.append(_HiddenPass(values, levels, is_open, worth))
+            values = sums
         return values, passed
 
     def _backward(self, passed: list[_HiddenPass], d: _Doubles) -> None:
         """Store the gradients of shadows and starts, given that of the last units."""
         for layer, left in zip(self._layers[::-1], passed[::-1], strict=True):
-            d, unit = _whole(d * left.open)
-            total = d.sum(axis=0)
+            total, unit = passes.whole_slopes(d, left.open)
             self.gradients["starts"][0, layer.units] = (_UNIT * unit) * total
-            d = np.rint(d - total / len(d))  # the mean of the batch is taken off
             factor = unit * left.worth
             d_levels = left.inputs.T @ d
             self._of(layer, self.gradients["shadow"][0])[...] = (
@@ -254,17 +249,6 @@ def _shift_for(variances: _Doubles) -> int:
     # The exponent of twice the square, halved: log2 rounded, without a logarithm.
     _, exponent = np.frexp(2 * variances.mean() / _SPREAD**2)
     return min(max((int(exponent) - 1) // 2, 0), _MOST_SHIFT)
-
-
-def _whole(d: _Doubles) -> tuple[_Doubles, float]:
-    """Return numbers as whole multiples of a power of two, and that.
-
-    >>> _whole(np.array([0.75, -2.0]))
-    (array([ 12582912., -33554432.]), 5.960464477539063e-08)
-    """
-    _, exponent = np.frexp(max(float(np.abs(d).max()), 1e-30))
-    unit = 2.0 ** (int(exponent) - _GRADIENT_BITS)
-    return np.rint(d / unit), unit
 
 
 def levels_stage(rows: NDArray[Any], raw_dtype: str) -> Levels:
@@ -430,7 +414,7 @@ def _levels(rows: training.TrainingRows, raw_dtype: str) -> tuple[Levels, traini
 def _model(learner: PerceptronLearner, stage: Levels, problem: Problem) -> IntegerModel:
     """Return the model of a learner."""
     data = problem.data
-    chain = stage, *learner.layers(), count_scaler("uint8", _TOP)
+    chain = stage, *learner.layers(), count_scaler("uint8", int(passes.TOP))
     grid = Grid.table(data.raw_dtype, data.X.shape[1])
     return training.chained_model(chain, grid, data.meaning, learner.stored())
 
