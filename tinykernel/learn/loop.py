@@ -127,11 +127,6 @@ class Learned(ABC):
         run = map if self.recipe.n_threads == 1 else self._executor.map
         list(run(part, range(n_parts)))
 
-    def _by_slots(self, kernel: Callable[..., None], *arguments: Any) -> None:
-        """Call a kernel with the first and last slots of each part: one thread has all at once."""
-        ends = range(0, self._n_slots + 1, self._n_slots if self.recipe.n_threads == 1 else 1)
-        self._in_threads(lambda i: kernel(ends[i], ends[i + 1], *arguments), len(ends) - 1)
-
     def _begin(self, names: Iterable[str]) -> None:
         """Lay drawn parameters one after the other, and make room for their gradients."""
         drawn = {name: getattr(self, name) for name in names}

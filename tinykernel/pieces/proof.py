@@ -54,11 +54,12 @@ def input_bounds(sign: _Array, bits: int) -> tuple[_Integers, _Integers]:
 def _butterflies(low: _Array, high: _Array, stride: int) -> tuple[_Array, _Array]:
     """Apply one stage to intervals; shape (..., d)."""
     pairs = (*low.shape[:-1], low.shape[-1] // (2 * stride), 2, stride)
-    a_low, b_low = np.moveaxis(low.reshape(pairs), -2, 0)
-    a_high, b_high = np.moveaxis(high.reshape(pairs), -2, 0)
-    new_low = np.stack([a_low + b_low, a_low - b_high], axis=-2)
-    new_high = np.stack([a_high + b_high, a_high - b_low], axis=-2)
-    return new_low.reshape(low.shape), new_high.reshape(high.shape)
+    a, b = ((low.reshape(pairs)[..., k, :], high.reshape(pairs)[..., k, :]) for k in (0, 1))
+    new = np.empty((2, *pairs), low.dtype)
+    for bound in (0, 1):
+        np.add(a[bound], b[bound], out=new[bound, ..., 0, :])
+        np.subtract(a[bound], b[1 - bound], out=new[bound, ..., 1, :])
+    return new[0].reshape(low.shape), new[1].reshape(low.shape)
 
 
 def _stage(values: Bounds, stride: int, halve: bool) -> Bounds:

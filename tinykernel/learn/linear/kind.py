@@ -59,7 +59,7 @@ class LinearKind(Kind[LinearSpec]):
     cost: ClassVar[int] = 0
     # What is no finalist has no long trainings of blends.
     behind: ClassVar[tuple[float, ...]] = (1.5, 1.5)
-    behind_peers: ClassVar[float] = 1.25
+    behind_peers: ClassVar[float] = 1.2
 
     def applies(self, problem: Problem) -> str:
         """Refuse options that exclude it."""

@@ -81,46 +81,31 @@ def learn_group(f, group, batch, gradients, sums, dsums):  # type: ignore[no-unt
     linear_backward(f, dsums, gradients.linear)
 
 
-@inlined
-def _of_slot(gradients, slot):  # type: ignore[no-untyped-def]
-    return LinearGradients(gradients.linear[slot], gradients.offset[slot], gradients.totals[slot])
-
-
 @njit(nogil=True, error_model="numpy")
-def learn_rows(begin, end, inputs, batch, gradients):  # type: ignore[no-untyped-def]
-    """Add up the gradients of every group of the batch whose slot is in this range."""
+def learn_rows(begin, end, inputs, places, batch, gradients, d_inputs):  # type: ignore[no-untyped-def]
+    """Add up the gradients of every group of the batch whose slot is in this range.
+
+    `places` are the rows of the batch among `inputs`, `gradients` those of all slots. Gradients of
+    the inputs go to d_inputs, where that has rows.
+    """
     n_inputs, n_outputs = batch.linear.shape
     f = np.empty((n_inputs, LANES), dtype=np.float32)
     sums = np.empty((n_outputs, LANES), dtype=np.float32)
     dsums = np.empty((n_outputs, LANES), dtype=np.float32)
     for slot in range(begin, end):
-        of_slot = _of_slot(gradients, slot)
-        for group in range(slot, batch.rows.shape[0] // LANES, SLOTS):
-            part = batch.rows[group * LANES : (group + 1) * LANES]
-            gather_inputs(inputs, part, batch.mean, batch.unit, f)
-            learn_group(f, group, batch, of_slot, sums, dsums)
-
-
-@njit(nogil=True, error_model="numpy")
-def learn_features(begin, end, features, batch, gradients, d_features):  # type: ignore[no-untyped-def]
-    """Do the same for features (rows of the batch, units), and fill the gradients of these."""
-    n_units, n_outputs = batch.linear.shape
-    u = np.empty((n_units, LANES), dtype=np.float32)
-    sums = np.empty((n_outputs, LANES), dtype=np.float32)
-    dsums = np.empty((n_outputs, LANES), dtype=np.float32)
-    for slot in range(begin, end):
-        of_slot = _of_slot(gradients, slot)
-        for group in range(slot, batch.rows.shape[0] // LANES, SLOTS):
+        linear, offset, totals = gradients
+        of_slot = LinearGradients(linear[slot], offset[slot], totals[slot])
+        for group in range(slot, places.shape[0] // LANES, SLOTS):
             first = group * LANES
-            for i in range(n_units):
+            rows = places[first : first + LANES]
+            gather_inputs(inputs, rows, batch.mean, batch.unit, f)
+            learn_group(f, group, batch, of_slot, sums, dsums)
+            if d_inputs.shape[0] > 0:
+                for i in range(n_inputs):
+                    combine_lanes(batch.linear[i], dsums, f[i])
                 for k in range(LANES):
-                    u[i, k] = (features[first + k, i] - batch.mean[i]) * batch.unit
-            learn_group(u, group, batch, of_slot, sums, dsums)
-            for i in range(n_units):
-                combine_lanes(batch.linear[i], dsums, u[i])
-            for k in range(LANES):
-                for i in range(n_units):
-                    d_features[first + k, i] = u[i, k] * batch.unit
+                    for i in range(n_inputs):
+                        d_inputs[first + k, i] = f[i, k] * batch.unit
 
 
 @njit(nogil=True, error_model="numpy")

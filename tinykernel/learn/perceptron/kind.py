@@ -46,7 +46,6 @@ _MEASURED_ROWS = 8192
 # Of an input about its mean, beyond which levels saturate.
 _DEVIATIONS = 3.0
 _FINE_STEP = 4 / 127  # of weights of 8 bits
-_NOT_UNITS = np.empty((0, 0), dtype=np.bool_)
 
 _Floats = NDArray[np.float32]
 _Doubles = NDArray[np.float64]
@@ -181,14 +180,14 @@ class PerceptronLearner(training.LinearLearner):
             levels, worth = self._round(layer), 2.0**-shift
             dropout = self.recipe.dropout if passed else self.recipe.input_dropout
             if dropout:
-                draws = self.rng.random(values.shape, dtype=np.float32)
+                stays = self.rng.random(values.shape, dtype=np.float32) >= dropout
                 worth /= 1 - dropout
-                is_open = passed[-1].open if passed else _NOT_UNITS
-                passes.drop(values, draws, np.float32(dropout), is_open)
+                values *= stays
+                if passed:
+                    np.logical_and(passed[-1].open, stays, out=passed[-1].open)
             sums = values @ levels
             starts = _UNIT * self.starts[layer.units].astype(np.float64)
-            is_open = passes.to_units(sums, starts, worth)
-            passed.append(_HiddenPass(values, levels, is_open, worth))
+            passed.append(_HiddenPass(values, levels, passes.to_units(sums, starts, worth), worth))
             values = sums
         return values, passed
 
@@ -272,7 +271,7 @@ _DEFAULT, _MOST_INPUTS = 64, 1024
 _HIDDEN_BITS, _LINEAR_BITS = 4, 4
 # Epochs for 60,000 rows, as of a linear part.
 _EPOCHS = 12
-# Shares of the units that short trainings drop.
+# Shares of the units that short trainings drop, the usual one second.
 _DROPOUTS, _USUAL_DROPOUT = (0.35, 0.2, 0.1, 0.0), 0.2
 _TRIAL_FOLDS, _TRIAL_SHARE = 1, 0.5
 _IN_WORDS = {1: "one layer", 2: "two layers"}
@@ -350,10 +349,13 @@ class PerceptronKind(Kind[PerceptronSpec]):
         assert isinstance(best.spec, PerceptronSpec)
         if problem.is_quick:
             return
-        dropouts = [dropout for dropout in _DROPOUTS if pace.may_try(self.name)]
-        tried = [replace(best.spec, dropout=dropout) for dropout in dropouts]
-        tried += [best.spec] * (best.spec not in tried)  # where the search was cut
+        every = [replace(best.spec, dropout=dropout) for dropout in _DROPOUTS]
+        tried = every[1 : 3 if pace.may_try(self.name) else 2]
         judged = self.judge_all(tried, problem, folds, share)
+        if len(tried) > 1 and pace.may_try(self.name):
+            # Where less is better, more is not, and the other way round.
+            tried = every[1:] if problem.choose(judged, folds).best else every[:3]
+            judged = self.judge_all(tried, problem, folds, share)
         ranked = [replace(candidate, cost=rank) for rank, candidate in enumerate(judged)]
         yield [best_trial(tried, ranked, problem, folds)]
 

@@ -38,17 +38,6 @@ def round_weights(shadow, step, most):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, error_model="numpy")
-def drop(values, draws, dropout, is_open):  # type: ignore[no-untyped-def]
-    """Set values (k, n) to 0 whose draw is below a share, and close them as units, if they are."""
-    for k in range(values.shape[0]):
-        for i in range(values.shape[1]):
-            values[k, i] = values[k, i] if draws[k, i] >= dropout else 0.0
-    for k in range(is_open.shape[0]):
-        for i in range(is_open.shape[1]):
-            is_open[k, i] &= draws[k, i] >= dropout
-
-
-@njit(nogil=True, error_model="numpy")
 def to_units(sums, starts, worth):  # type: ignore[no-untyped-def]
     """Turn sums (k, units) into units about their mean; returns which are not clipped."""
     n, n_units = sums.shape

@@ -56,8 +56,9 @@ _CHANGES: _Changes = (
     {"l2": 8.0},
 )
 _QUICK_CHANGES: _Changes = ({"leaves": 8}, {"l2": 4.0}, {"together": False}, {"l2": 16.0})
-# Ratio of losses on the first fold at which options are not tried on the others.
-_HOPELESS = 1.02
+# Ratio of losses on the first fold at which options are not tried on the others: usually, and of
+# trees alone that so many rows judge.
+_HOPELESS, _HOPELESS_OF_MANY, _MANY_ROWS = 1.02, 1.007, 1000
 #: Then those for trees beside a linear part.
 _CHANGES_OF_BOTH: _Changes = ({"l2": 4.0}, {"leaves": 8}, {"leaves": 16}, {"rate": 0.1})
 #: Start and changes for many rows.
@@ -180,7 +181,8 @@ def try_options(
     # The first alone: of three folds on two threads, none has to wait for it.
     path, size = path_of(0)
     first = _least(path)
-    if len(folds) > 1 and first > _HOPELESS * limit:
+    is_sure = folds[0].outside.size > _MANY_ROWS and not options.lines
+    if len(folds) > 1 and first > (_HOPELESS_OF_MANY if is_sure else _HOPELESS) * limit:
         return TreeTrial(options, 0, largest=size, first=first)
     others = [partial(path_of, number) for number in range(1, len(folds))]
     results = [(path, size), *side_by_side(others, data.n_threads, cancelled)]
