@@ -173,27 +173,22 @@ class LinearLearner(Learned):
 
     def accumulate(self, rows: NDArray[np.int64]) -> None:
         """Compute the gradients of some rows."""
-        self._learn(self.inputs, rows, self.batch(rows), _NO_GRADIENTS)
+        self._learn(self.inputs, rows, self.batch(rows), self.room(), _NO_GRADIENTS)
 
     def learn_means(self, batch: passes.LinearBatch, features: _Floats) -> _Floats:
         """Accumulate the gradients of the linear part on features; return those of these."""
         d_features = np.empty_like(features)
-        self._learn(features, np.arange(len(features)), batch, d_features)
+        self._learn(features, np.arange(len(features)), batch, self.room(), d_features)
         return d_features
 
-    def _learn(
-        self,
-        inputs: NDArray[Any],
-        places: NDArray[np.int64],
-        batch: passes.LinearBatch,
-        d_inputs: _Floats,
-    ) -> None:
-        """Add up the gradients of a batch; one thread has all slots at once."""
+    def _learn(self, *arguments: Any) -> None:
+        """Add up the gradients of a batch, see `passes`; one thread has all slots at once."""
         ends = range(0, self._n_slots + 1, self._n_slots if self.recipe.n_threads == 1 else 1)
-        arguments = inputs, places, batch, self.room(), d_inputs
-        self._in_threads(
-            lambda i: passes.learn_rows(ends[i], ends[i + 1], *arguments), len(ends) - 1
-        )
+
+        def part(i: int) -> None:
+            passes.learn_rows(ends[i], ends[i + 1], *arguments)
+
+        self._in_threads(part, len(ends) - 1)
 
     def batch(self, rows: NDArray[np.int64]) -> passes.LinearBatch:
         """Begin a step on some rows: return its arguments, with dropout drawn."""

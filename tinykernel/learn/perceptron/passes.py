@@ -1,7 +1,5 @@
 """Compiled kernels of hidden layers: what stands between their products of matrices."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
