@@ -11,10 +11,7 @@ from sklearn import ensemble, linear_model, svm
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.discriminant_analysis import (
-    LinearDiscriminantAnalysis,
-    QuadraticDiscriminantAnalysis,
-)
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
     FixedThresholdClassifier,
@@ -82,19 +79,13 @@ EXACT: dict[str, tuple[Any, Any]] = {
     "RandomForestClassifier": (FOREST, WINE),
     "ExtraTreesRegressor": (ensemble.ExtraTreesRegressor(**FEW), VALUES),
     "GradientBoostingClassifier": (ensemble.GradientBoostingClassifier(**FEW), WINE),
-    "HistGradientBoostingClassifier": (
-        ensemble.HistGradientBoostingClassifier(max_iter=5),
-        CANCER,
-    ),
+    "HistGradientBoostingClassifier": (ensemble.HistGradientBoostingClassifier(max_iter=5), CANCER),
     'HistGradientBoostingRegressor(loss="poisson")': (
         ensemble.HistGradientBoostingRegressor(loss="poisson", max_iter=5),
         COUNTS,
     ),
     "IsolationForest": (ensemble.IsolationForest(n_estimators=6, random_state=0), WINE),
-    "AdaBoostClassifier": (
-        ensemble.AdaBoostClassifier(TREE, n_estimators=6, random_state=0),
-        WINE,
-    ),
+    "AdaBoostClassifier": (ensemble.AdaBoostClassifier(TREE, n_estimators=6, random_state=0), WINE),
     "BaggingClassifier": (
         ensemble.BaggingClassifier(TREE, 6, max_features=0.5, max_samples=9, random_state=0),
         WINE,
@@ -119,10 +110,7 @@ EXACT: dict[str, tuple[Any, Any]] = {
         VALUES,
     ),
     "OneVsRestClassifier(RandomForestClassifier())": (OneVsRestClassifier(FOREST), WINE),
-    "MultiOutputRegressor": (
-        MultiOutputRegressor(ensemble.GradientBoostingRegressor(**FEW)),
-        BOTH,
-    ),
+    "MultiOutputRegressor": (MultiOutputRegressor(ensemble.GradientBoostingRegressor(**FEW)), BOTH),
     "LGBMClassifier": (of("lightgbm", "LGBMClassifier"), WINE),
     'LGBMRegressor(objective="poisson")': (
         of("lightgbm", "LGBMRegressor", objective="poisson"),
@@ -154,10 +142,7 @@ ROUNDED: dict[str, tuple[Any, Any]] = {
     "Ridge": (linear_model.Ridge(), VALUES),
     "PoissonRegressor": (scaled(linear_model.PoissonRegressor()), COUNTS),
     "LinearDiscriminantAnalysis": (LinearDiscriminantAnalysis(), WINE),
-    "OneVsRestClassifier(SVC())": (
-        scaled(OneVsRestClassifier(svm.SVC(kernel="linear"))),
-        WINE,
-    ),
+    "OneVsRestClassifier(SVC())": (scaled(OneVsRestClassifier(svm.SVC(kernel="linear"))), WINE),
     "BaggingRegressor(Ridge())": (
         ensemble.BaggingRegressor(linear_model.Ridge(), 4, max_features=0.5, random_state=0),
         VALUES,

@@ -106,8 +106,8 @@ class LinearKind(Kind[LinearSpec]):
     def tune(self, specs: Sequence[LinearSpec], problem: Problem, pace: Pace) -> Rounds:
         """Compare widths and solvers by short trainings; then each with its blend, by whole ones.
 
-        A short training overrates a blend, which has to be ahead by one standard error. So does one
-        of narrower weights: where both fit, folds hardly tell them apart, and rounding only loses.
+        A short training overrates a blend, which has to be ahead by one standard error. So have
+        narrower weights: where both fit, folds hardly tell them apart, and rounding only loses.
         """
         folds = problem.folds[-_TRIAL_FOLDS:]
         judged = _wider_first(self.judge_all(specs, problem, folds, _TRIAL_SHARE), specs)
