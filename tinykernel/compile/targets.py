@@ -240,7 +240,7 @@ def find_target(name: str | Target) -> Target:
         target = _target_of(str(name))
         hint = f"{similar(str(name), TARGETS)} choose from {', '.join(TARGETS)}".lstrip()
         if target is not None:
-            hint = f"give its target, {target}, and the board as board={name}"
+            hint = f"give its target, {target}, and the board by --set board={name}"
             raise TargetError(f"{name!r} is a board; {hint}") from None
         raise TargetError(f"unknown target {name!r}; {hint}") from None
 

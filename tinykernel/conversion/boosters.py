@@ -13,13 +13,7 @@ from tinykernel.base.coding import Coding
 from tinykernel.base.errors import ConvertError
 from tinykernel.conversion import dumps
 from tinykernel.conversion.checks import check_fields, damaged, intact
-from tinykernel.conversion.ensemble import (
-    Ensemble,
-    ForeignTree,
-    as_double,
-    bounds_of,
-    redirected,
-)
+from tinykernel.conversion.ensemble import Ensemble, ForeignTree, as_double, bounds_of, redirected
 from tinykernel.conversion.files import SavedBooster
 from tinykernel.model.integer import IntegerModel
 
@@ -61,7 +55,7 @@ _FIELDS = {
     },
     "a booster of XGBoost": {"model", "name", "gbtree", "weight_drop"},
     "a model of XGBoost": {
-        *("cats", "gbtree_model_param", "iteration_indptr", "tree_info", "trees", "weight_drop"),
+        *("cats", "gbtree_model_param", "iteration_indptr", "tree_info", "trees", "weight_drop")
     },
     "a tree of XGBoost": {
         *("base_weights", "categories", "categories_nodes", "categories_segments", "id"),

@@ -68,6 +68,8 @@ def evaluate_command(
     if clips is not None:
         right = f"{percent(clips.accuracy)} of {count(clips.rows, 'recording')}"
         typer.echo(f"one answer a recording, from the sum of its windows' scores: {right}")
+    if opened.model.events is not None:
+        typer.echo("hint: windows, not events, were judged; those of clips are for calibrate")
     judging.print_notes(note for note in rows.notes if note not in result.cautions)
     if seen:
         typer.echo(f"{judging.usage_in_words(seen)}: the accuracy on new ones may be lower")

@@ -50,6 +50,7 @@ _WAYS = {
         "Reshape your data to rows: one is X[[0]], of a frame X.iloc[[0]]",
     ),
 }
+_MISSING = ("None", "nan", "<NA>")
 _OF_EACH_ROW = {
     "y": "give a label or value for each row, as in training",
     "sample_weight": "give a number of at least 0 for each row",
@@ -86,7 +87,9 @@ class MachineEstimator(ModelFileMixin, BaseEstimator):
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, **checks: bool
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
         """Check training rows, their labels or values, and their weights."""
-        rows, targets = self._numeric(X, plain_labels(y), **checks)
+        labels = plain_labels(y)
+        _check_text(labels, checks.get("y_numeric", False))
+        rows, targets = self._numeric(X, labels, **checks)
         options = {"dtype": np.float64, "ensure_non_negative": True}
         weight = in_one_line("sample_weight", _check_sample_weight, sample_weight, rows, **options)
         return rows, targets, weight
@@ -341,6 +344,21 @@ class Budgeted:
 
     def _limits(self, options: TrainerOptions) -> tuple[Limits | None, str]:
         return limits_on(self.budget, self.target, is_sized=bool(options.size)), self.target
+
+
+def _check_text(y: Any, is_numeric: bool) -> None:
+    """Refuse missing labels among text, and text in place of values."""
+    cells = np.asarray(y)
+    if y is None or cells.dtype.kind in "biufc":
+        return
+    if is_numeric:
+        try:
+            cells.astype(np.float64)
+        except (TypeError, ValueError):
+            raise DataError("y: not numbers; text is for a Classifier") from None
+    gaps = sum(not isinstance(label, str) and str(label) in _MISSING for label in cells.flat)
+    if gaps:
+        raise DataError(f"y: {gaps} of {len(cells)} labels are missing; leave these rows out")
 
 
 def in_one_line(subject: str, function: Callable[..., Any], *rows: Any, **options: Any) -> Any:

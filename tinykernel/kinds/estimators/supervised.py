@@ -32,13 +32,7 @@ _OF_VALUES = "train with {task}, or a Regressor"
 
 
 def _check_labels(y: NDArray[Any]) -> None:
-    """Refuse missing labels, and numbers that are no classes."""
-    gaps = sum(
-        not isinstance(label, str) and str(label) in ("None", "nan", "<NA>")
-        for label in (y.ravel() if y.dtype == object else ())
-    )
-    if gaps:
-        raise DataError(f"y: {gaps} of {len(y)} labels are missing; leave these rows out")
+    """Refuse numbers that are no classes."""
     if y.dtype.kind in "iuf" and np.array_equal(y, np.rint(y)):
         numbers, times = np.unique(y, return_counts=True)
         most = max(_FEW_NUMBERS, min(len(y) // 4, _MANY_NUMBERS))

@@ -42,10 +42,7 @@ SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 30)
 _LARGEST = "30KB"
 _KB = 1024
 # Options that follow from the size, or are not for classifiers.
-_NOT_TUNED = {
-    *SIZE_OPTIONS,
-    *("validation", "sample_weight", "n_jobs", "task", "loss"),
-}
+_NOT_TUNED = {*SIZE_OPTIONS, *("validation", "sample_weight", "n_jobs", "task", "loss")}
 
 
 def tune(

@@ -28,11 +28,7 @@ _MOST_INPUTS, _MOST_ROWS = 1024, 1 << 20
 _TRIAL_FOLDS, _TRIAL_SHARE = 2, 0.25
 _EPOCHS = 25  # for 60,000 rows.
 _ROWS_OF_A_SKELETON = 256
-_IN_WORDS = {
-    "gradient": "",
-    "blend": ", blended with discriminants",
-    "ridge": ", ridge regression",
-}
+_IN_WORDS = {"gradient": "", "blend": ", blended with discriminants", "ridge": ", ridge regression"}
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,7 @@ class SignalsOptions:
         typed={"part": "data"},
     )
     hop: int = option(
-        0,
-        at_least(0),
-        "Signals: samples from one window of a stream to the next; 0 for no stream.",
+        0, at_least(0), "Signals: samples from one window of a stream to the next; 0 for no stream."
     )
     rate: float | None = option(
         None,

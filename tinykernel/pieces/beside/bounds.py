@@ -22,7 +22,4 @@ def bounds(c, k, before):
 
 
 def memory(c, k):
-    return {
-        "scratch": counts(c, k["counts"] + k["entries"]),
-        "state": blocks_of(k["entries"], 2),
-    }
+    return {"scratch": counts(c, k["counts"] + k["entries"]), "state": blocks_of(k["entries"], 2)}

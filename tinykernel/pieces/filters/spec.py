@@ -153,11 +153,7 @@ class Filters(Stage):
 
     def _framed(self, form: Form) -> tuple[int, int, int]:
         rows, columns, channels = self.shapes[form.reads]
-        return (
-            rows + form.above + form.below,
-            columns + form.before + form.behind,
-            channels,
-        )
+        return (rows + form.above + form.below, columns + form.before + form.behind, channels)
 
     def border_of(self, number: int) -> int:
         """Return the value around the input, number 0, or around what a layer gives."""

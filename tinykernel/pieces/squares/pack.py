@@ -31,8 +31,5 @@ def pack(part: Squares, place: Place) -> Packed:
 
 
 CODE = Code(
-    {"tk_squares.h": "scores"},
-    pack,
-    flash=85,
-    prices={"weighted inputs": 12.0, "squares": 20.0},
+    {"tk_squares.h": "scores"}, pack, flash=85, prices={"weighted inputs": 12.0, "squares": 20.0}
 )
