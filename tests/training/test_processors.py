@@ -30,7 +30,8 @@ _EXACT = {
     *("range", "slice", "min", "max", "minimum", "maximum", "abs", "int", "int16", "int32"),
     *("int64", "uint8", "uint32", "uint64", "float32", "float64", "sqrt", "floor", "rint"),
     *("empty", "zeros", "empty_like", "zeros_like", "full", "eye", "arange", "diag"),
-    *("ascontiguousarray", "astype", "copy", "reshape", "view"),
+    *("ascontiguousarray", "astype", "copy", "reshape", "view", "frexp", "ldexp"),
+    "LinearGradients",  # a tuple
 }
 _TRAININGS = """
 import sys
