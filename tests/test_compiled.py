@@ -59,7 +59,7 @@ def test_functions_are_compiled_once(cache) -> None:
     assert entry.suffix == ".tkc"
 
 
-@pytest.mark.sharp
+@pytest.mark.slow
 def test_a_second_process_rehearses_once_something_must_be_compiled(cache, monkeypatch) -> None:
     """It compiles what a training needs, ends with it, and does nothing where all is compiled."""
     X, y = load_iris(return_X_y=True)

@@ -227,6 +227,7 @@ def test_a_recording_is_the_sensor_of_a_board(told, tmp_path, require_tool):
     failed("emulate", told / "e.tkm", "-", status=2)
 
 
+@pytest.mark.slow
 def test_long_recordings_take_little_memory(told, tmp_path):
     """Twenty minutes take little more memory than two; its events are those of the whole."""
     rate, samples = wavfile.read(told / "long" / "day.wav")
