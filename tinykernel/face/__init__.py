@@ -32,7 +32,7 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     name="tinykernel",
     cls=output.ErrorGroup,
-    help="Train a small kernel classifier and turn it into C99 firmware that computes the same "
+    help="Train a small model and turn it into C99 firmware that computes the same "
     "scores, bit for bit.",
     epilog="A session: tinykernel train data.npz -o model.tkm, then verify, report, export.",
     no_args_is_help=True,
