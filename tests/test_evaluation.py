@@ -24,7 +24,6 @@ pytestmark = pytest.mark.usefixtures("page")
 RNG = np.random.default_rng(0)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_interval_of_independent_rows(counts):
     """Without groups it is the exact interval of scipy; with rows as groups no narrower one."""
@@ -40,7 +39,6 @@ def test_interval_of_independent_rows(counts):
         assert high >= expected.high - 0.02
 
 
-@settings(deadline=None)
 @given(st.integers(8, 30), st.integers(1, 20), st.integers(0, 10**6))
 def test_interval_of_groups(n_groups, size, seed):
     """Rows that are copies of each other add no certainty; the interval holds the share."""
@@ -52,7 +50,6 @@ def test_interval_of_groups(n_groups, size, seed):
     assert copies[0] <= one.mean() <= copies[1]
 
 
-@settings(deadline=None)
 @given(st.integers(2, 12), st.integers(2, 9), st.integers(0, 10**6))
 def test_the_correlation_of_equal_groups_is_that_of_the_analysis_of_variance(groups, size, seed):
     """Of equal groups it is (MSB - MSW) / (MSB + (n - 1) MSW), divided by K - 1 as by K."""
@@ -134,7 +131,7 @@ def test_few_groups_have_no_interval():
     assert found == [False, False, True]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1))
 def test_figures(pairs):
     """Every figure is that of scikit-learn."""

@@ -19,7 +19,7 @@ from tinykernel.base.hadamard import (
 )
 
 DTYPES = (np.float32, np.float64)
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=40)
 seeds = st.integers(0, 2**32 - 1)
 
 

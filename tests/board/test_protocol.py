@@ -122,7 +122,7 @@ def test_lines_of_the_page_compare_with_predict(table, tmp_path, monkeypatch, re
 
 
 @given(seed=st.integers(0, 999), n_classes=st.integers(2, 9))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_results_may_be_divided_by_their_sum(seed, n_classes) -> None:
     """MLCommons' runner does so: the shares of all models, of two classes too, keep their order."""
     model = random_model(seed, n_classes=n_classes, n_features=9, n_blocks=1)

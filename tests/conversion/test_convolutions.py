@@ -122,7 +122,7 @@ def slow(x, kernel, bias, stride, padding, groups):
     return result
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     *(st.integers(1, 3) for _ in range(5)),
     st.integers(0, 2),
@@ -154,7 +154,7 @@ def test_floats_are_those_of_the_definition(high, wide, stride, own, seed, paddi
     np.testing.assert_allclose(found, expected.reshape(found.shape), atol=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10**6), st.integers(1, 9), st.sampled_from([1, 7, 127]))
 def test_rounded_weights_are_never_worse_than_the_nearest(seed, n, most):
     """Of the error of sums; without correlations they are the nearest."""

@@ -76,7 +76,7 @@ def test_damaged_contents_are_one_line(library, contents):
 
     messages = []
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(st.data())
     def holds(data):
         content = _damaged(json.loads(contents[library]), data.draw)

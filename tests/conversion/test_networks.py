@@ -69,7 +69,7 @@ def test_a_constant_column_is_part_of_the_offsets(dtype):
     assert tinykernel.verify(converted, X[:40]).differences == 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.sampled_from(["float32", "uint8", "int16", "int32"]),
     st.lists(st.integers(-(2**31), 2**31 - 1), min_size=2, max_size=20, unique=True),

@@ -251,7 +251,7 @@ def originals(tmp_path_factory):
     return _bytes_of(tmp_path_factory.mktemp("onnx"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     which=st.integers(0, 1),
     places=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), min_size=1, max_size=4),
@@ -264,7 +264,7 @@ def test_damaged_files_are_refused_in_a_line(which, places, originals, tmp_path_
     _survives(bytes(data), which, tmp_path_factory)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_damaged_numbers_are_refused_in_a_line(data, originals, tmp_path_factory):
     """The numbers of attributes, dimensions and tensors, and names, are any that the form takes."""

@@ -199,7 +199,7 @@ def test_a_mean_is_no_category_of_integers():
     assert np.array_equal(convert(model, rows).predict(rows), model.predict(rows))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.sets(st.integers(0, 40), min_size=1))
 def test_bounds_send_categories_left(categories):
     """A number is at or above an odd number of the ends exactly if it is one of the categories."""

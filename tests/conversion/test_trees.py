@@ -196,7 +196,7 @@ def test_isolation_forests_send_gaps_as_they_learned() -> None:
     assert np.array_equal(convert(model).predict(X), model.predict(X))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(width=32, allow_nan=True), min_size=2, max_size=30))
 def test_integers_have_the_order_of_floats(values: list[float]) -> None:
     """Of any two floats the integers compare alike, equal zeros included; NaN is the least."""
@@ -209,7 +209,7 @@ def test_integers_have_the_order_of_floats(values: list[float]) -> None:
     assert np.array_equal(ordered[:, None] > ordered, above)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(-200, 200), min_size=1, max_size=8))
 def test_the_last_value_to_the_left_is_found(limits: list[float]) -> None:
     """The bisection finds what trying every value of the type does."""

@@ -76,7 +76,7 @@ def test_split_is_the_one_of_scikit_learn(tmp_path):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     counts=st.lists(st.integers(2, 9), min_size=2, max_size=12),
     test_size=st.floats(0.01, 0.5),

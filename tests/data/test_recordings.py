@@ -93,7 +93,7 @@ def slow_windows(case: dict, mixed: str):
     return cut, dropped
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     case=recordings(),
     mixed=st.sampled_from(["drop", "majority"]),

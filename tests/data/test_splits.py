@@ -21,7 +21,7 @@ def made(groups: list[str], y: list[int]) -> Windows:
     return Windows(X, labels, names, *where, ("a",), None, 2, {}, None, "f")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 2)), min_size=1, max_size=40),
     st.integers(0, 3),

@@ -66,7 +66,7 @@ def test_rates_are_those_of_poisson(n, hours, confidence):
     assert rules.rate_after(n, hours, None) == pytest.approx(mean, rel=1e-3)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     arrays(np.int32, st.tuples(st.integers(8, 40), st.just(3)), elements=st.integers(0, 9)),
     st.integers(1, 4),

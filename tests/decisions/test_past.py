@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.firmware.compiling import program
@@ -13,7 +13,6 @@ from tinykernel.compile.sources import render_sources
 from tinykernel.run.program import WARNING_FLAGS, build, write_sources
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(-65535, 65535), st.integers(0, 3))), st.integers(1, 8))
 def test_numbers_follow_the_formula_in_their_stream(rows, shift):
     """Streams that alternate give what each gives alone, number by number."""
@@ -29,7 +28,6 @@ def test_numbers_follow_the_formula_in_their_stream(rows, shift):
     assert found == [less, over]
 
 
-@settings(deadline=None)
 @given(st.integers(1, 60000), st.integers(1, 8), st.integers(0, 10**6))
 def test_a_constant_past_is_the_unit(level, shift, seed):
     """What stays as it was gives 128 and 0; columns have pasts of their own."""

@@ -27,7 +27,7 @@ def _inputs(scaling: InputScaling, raw_dtype: str, rows: int, seed: int) -> np.n
     return np.clip(np.rint(x), limits.min, limits.max).astype(raw_dtype)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(RAW),
     st.sampled_from([8, 16]),

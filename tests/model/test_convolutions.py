@@ -46,7 +46,7 @@ def slow_maps(stage: Convolutions, image: np.ndarray[Any, Any]) -> tuple[list[in
     return np.array(found).transpose(1, 2, 0).ravel().tolist(), responses
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.integers(0, 10**6),
     st.sampled_from([(0,), (1,), (0, 1), (1, 0), (1, 1)]),
@@ -83,7 +83,7 @@ def test_the_proof_of_a_layer_is_reached():
     assert (proved.low, proved.high) == (min(low), max(high))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.sampled_from([1, 2, 4, 8]))
 def test_units_are_those_computed_one_by_one(seed, bits):
     """A hidden layer of weights of every width, within its proof."""

@@ -63,7 +63,7 @@ def slow_image(frame: Frame, pixels: list[list[list[int]]]) -> list[int]:
     return image
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), channels=st.sampled_from([1, 3]))
 def test_frames_are_resized_as_the_formula_says(seed: int, channels: int) -> None:
     """Every format, crop and ratio gives the means of areas, rounded once."""

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("page")
 seeds = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(models(), seeds)
 def test_scores_follow_the_specification(model: IntegerModel, seed: int) -> None:
     """The compiled scores are those of the specification in unbounded integers."""
@@ -47,7 +47,7 @@ def test_scores_follow_the_specification(model: IntegerModel, seed: int) -> None
     assert_array_equal(scores, [s for _, s in expected])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(models(), seeds)
 def test_raw_inputs_follow_the_specification(model: IntegerModel, seed: int) -> None:
     """Raw values of every type are quantized as specified: NaN, infinities, ends of the type."""

@@ -70,7 +70,7 @@ def _worst_inputs(model: IntegerModel, rows: np.ndarray) -> np.ndarray:
     return np.where(rows > 0, limits.max, limits.min).astype(model.input_dtype)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(models(), seeds)
 def test_no_value_leaves_its_range(model: IntegerModel, seed: int) -> None:
     """Random and adversarial inputs, run in 64 bits, stay inside the bound of every value."""
@@ -85,7 +85,7 @@ def test_no_value_leaves_its_range(model: IntegerModel, seed: int) -> None:
         assert np.all(np.abs(values) <= 32767)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(models(), seeds)
 def test_bounds_are_attained_up_to_rounding(model: IntegerModel, seed: int) -> None:
     """Inputs with the signs of a row reach its bound; rounding moves no value out of its error."""
@@ -127,7 +127,7 @@ def test_all_inputs_there_are_stay_inside_and_reach_what_is_exact(kind: str) -> 
     assert scores[-1] <= model.ranges()[-1].high
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(models())
 def test_ranges_list_every_stage_and_fit(model: IntegerModel) -> None:
     """`ranges` names every stage of the computation once, each inside its limits."""
@@ -212,7 +212,7 @@ pytestmark = pytest.mark.usefixtures("page")
 
 
 @given(log_d=st.integers(0, 16), a=st.integers(0, 16383), c=st.integers(0, 32767))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_orbit_is_the_recurrence(log_d: int, a: int, c: int) -> None:
     """The orbit is what the firmware computes step by step, and visits every index once."""
     d, multiplier, increment = 2**log_d, 4 * a + 1, 2 * c + 1

@@ -63,7 +63,7 @@ def slowly(stage, image):
     return image.sum(axis=(0, 1)) * (65536 // n) >> 16, found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 999),
     rows=st.integers(2, 7),
@@ -94,7 +94,7 @@ FORM = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 999),
     sides=st.tuples(st.integers(2, 12), st.integers(2, 12)),

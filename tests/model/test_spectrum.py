@@ -111,7 +111,7 @@ class Slow:
         return min(255, max(0, digits - self.stage.floor))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6), st.sampled_from(["int8", "uint8", "int16", "uint16", "int32"]))
 def test_levels_are_those_of_the_specification(seed: int, dtype: str) -> None:
     """The compiled code computes what the docstring says, and no step leaves its proved range."""
@@ -179,7 +179,7 @@ def test_inputs_that_are_no_signal_are_refused() -> None:
         refused(ModelError, stage.gives, grid)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 2**32 - 1), channels=st.integers(1, 64))
 def test_the_work_on_a_frame_ends_before_the_next(seed: int, channels: int) -> None:
     """A stream that spreads its work has done it within a hop, whatever the hop."""

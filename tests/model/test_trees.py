@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.refusals import refused
@@ -37,7 +37,6 @@ def slow_leaf(trees, tree, row):
     return descend(nodes, leaves)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([8, 16]), st.sampled_from([4, 8]))
 def test_totals_are_those_of_the_trees_followed_one_by_one(seed, bits, leaf_bits):
     """Every row reaches the leaf that its thresholds choose, and no total leaves its proof."""

@@ -24,7 +24,7 @@ def differences(function, at):
     return slow
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 999), st.integers(1, 6), st.integers(1, 5), st.integers(1, 3))
 def test_gradients_are_those_of_5_and_10(seed, n, k, n_outputs) -> None:
     """(7), (9) and (11) of 004 are the derivatives of (5) and (10)."""

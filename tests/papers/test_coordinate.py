@@ -44,7 +44,7 @@ _KIND = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(_KIND, _PENALTY, st.integers(2, 40), st.integers(1, 12), st.integers(0, 99))
 def test_no_sweep_raises_the_objective(kind, penalty, n, p, seed):
     """Protects the convergence proof (Lemma 2)."""
@@ -55,7 +55,7 @@ def test_no_sweep_raises_the_objective(kind, penalty, n, p, seed):
     assert learned.objectives[-1] == pytest.approx(slow, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(_KIND, _PENALTY, st.integers(2, 30), st.integers(1, 10), st.integers(0, 99))
 def test_one_sweep_equals_the_slow_version(kind, penalty, n, p, seed):
     """Protects (10)-(11): each weight takes the best of its values, and h_i is kept right."""

@@ -14,7 +14,7 @@ from tests.refusals import refused
 from tinykernel.base.errors import OptionError
 from tinykernel.papers import maps
 
-_few = settings(max_examples=25, deadline=None)
+_few = settings(max_examples=25)
 _seed = st.integers(0, 999)
 
 

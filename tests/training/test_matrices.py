@@ -1,7 +1,7 @@
 """Matrices in fixed order: they are those of LAPACK but for rounding, and keep to their order."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tinykernel.learn import sums as matrices
@@ -15,7 +15,6 @@ def gram(n: int, seed: int, rank: int = 80) -> np.ndarray:
     return rows @ rows.T / rank
 
 
-@settings(deadline=None)
 @given(SIZES, SEEDS)
 def test_sums_have_the_order_of_the_source(n: int, seed: int) -> None:
     """Bit for bit products and squared differences are added from the left to the right."""
@@ -28,7 +27,6 @@ def test_sums_have_the_order_of_the_source(n: int, seed: int) -> None:
     np.testing.assert_array_equal(matrices.distances(x.T.copy(), y), apart)
 
 
-@settings(deadline=None)
 @given(SIZES, st.sampled_from([1, 5, 80]), SEEDS)
 def test_factors_of_singular_matrices_give_them_back(n: int, rank: int, seed: int) -> None:
     """Where directions have no length, the rest of the factor stays what it was."""
@@ -38,7 +36,6 @@ def test_factors_of_singular_matrices_give_them_back(n: int, rank: int, seed: in
     np.testing.assert_allclose(factor.T @ factor, matrix, atol=1e-6)
 
 
-@settings(deadline=None)
 @given(SIZES, st.sampled_from([1, 5, 80]), st.sampled_from([1e-5, 1.0, 100.0]), SEEDS)
 def test_inverses_are_those_of_eigenvalues(n: int, rank: int, penalty: float, seed: int) -> None:
     """Solutions, and the inverse by the tridiagonal form, are those by `numpy.linalg.eigh`."""

@@ -34,7 +34,7 @@ def recipe_of(widths, bits, n_outputs=3, **settings):
 FORMS = st.lists(st.tuples(st.integers(1, 9), st.sampled_from([2, 4, 8])), min_size=1, max_size=2)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(FORMS, st.integers(0, 99), st.sampled_from([0.0, 0.4]))
 def test_training_sees_what_the_stages_compute(form, seed, dropout):
     """Protects that the linear part is learned on the units of the firmware."""
@@ -80,7 +80,7 @@ def slow_gradients(learner, rows, recipe):
     return [np.concatenate([part.ravel() for part in parts[::-1]]) for parts in (shadows, starts)]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(FORMS, st.integers(0, 99))
 def test_gradients_are_those_of_slow_code(form, seed):
     """Rounding passes gradients, clipped units and the mean of the batch do not."""

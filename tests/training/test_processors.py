@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import ROOT
@@ -166,7 +166,6 @@ def test_compiled_functions_round_alike_on_every_processor() -> None:
     assert [name for name in called if name.split(".")[-1] not in compiled] == []
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(-700, 700), min_size=1))
 def test_elementary_functions_are_exact_to_the_last_bit_but_one(values: list[float]) -> None:
     """exp, log, sin and cos are NumPy's to two units in the last place."""
@@ -185,7 +184,6 @@ def _dot(x, y):  # type: ignore[no-untyped-def]
     return eights.total(total)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 40), st.integers(0, 2**32 - 1))
 def test_sums_have_the_order_of_the_docstring(n: int, seed: int) -> None:
     """Bit for bit the sum of eight partial sums, added by halves."""

@@ -16,7 +16,7 @@ from tinykernel.model.scale import raw_dtype_of, to_raw
 pytestmark = pytest.mark.usefixtures("page")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     X=arrays(np.float32, (12, 2), elements=st.sampled_from([0.0, -0.0, 1.0, 2.0])),
     codes=arrays(np.int64, 12, elements=st.integers(0, 1)),
@@ -38,7 +38,7 @@ def test_canonical_rows_depend_only_on_the_content(X, codes, weight, seed):
     assert len(first[0]) == len(slow)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(rows=arrays(np.uint8, st.tuples(st.integers(0, 9), st.integers(1, 5))))
 def test_hashes_of_rows_are_those_of_the_standard(rows):
     """Protects the order of rows, which models depend on: FNV-1a, byte by byte."""

@@ -35,7 +35,7 @@ def shared(i, y, length, n):
     return max(Fraction(0), min(end, Fraction(y + 1)) - max(first, Fraction(y)))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(SIDE, SIDE, SIDE, SIDE, st.sampled_from([1, 3]), st.integers(0, 2**32 - 1))
 def test_a_value_is_the_mean_of_its_area(height, width, rows, columns, channels, seed):
     """Any size to any other, smaller or larger: the mean of the area in fractions, rounded once."""

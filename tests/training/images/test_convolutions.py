@@ -29,7 +29,7 @@ def learner_of(rng, shape, plan, n=64):
     return raw, scaler, learner
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(
     seed=st.integers(0, 99),
     height=st.integers(13, 31),

@@ -36,7 +36,7 @@ def learned(rows: np.ndarray, codes: np.ndarray, n_classes: int, **known: object
     return learner
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6), n_classes=st.integers(2, 5))
 def test_discriminants_are_those_of_ridge_predictions(seed: int, n_classes: int) -> None:
     """Protects the fit to many rows, of two classes too, against scikit-learn's of a slow ridge."""

@@ -30,7 +30,7 @@ def _slow(
     return solved[:-1], solved[-1]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 10**6), n=st.integers(4, 14), p=st.integers(1, 20), by_group=st.booleans()
 )
@@ -65,7 +65,7 @@ def _many(
     return inputs, targets, (rng.integers(1 << 11, 3 << 11, n) / 2.0**12).astype(np.float32)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6), n=st.integers(6, 150), p=st.integers(1, 150), aside=st.booleans()
 )
@@ -117,7 +117,7 @@ def test_sums_of_shaded_targets_do_not_depend_on_the_order() -> None:
     assert (worth, error) == (turned[1], same)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10**6), n=st.integers(9, 60), p=st.integers(1, 6), both=st.booleans())
 def test_steps_end_at_the_largest_likelihood(seed: int, n: int, p: int, both: bool) -> None:
     """As a general minimiser finds it, of two classes and of three, with weights of rows."""

@@ -139,7 +139,7 @@ def test_false_peaks_of_background_join(monkeypatch, rest):
         assert (windows == plane.T[None]).all(axis=(1, 2)).any()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 99))
 def test_noise_is_as_far_below_as_it_is_said(seed):
     """Protects the mixture: never softer, some without, at most as loud; voices beside words."""

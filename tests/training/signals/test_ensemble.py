@@ -15,7 +15,7 @@ from tinykernel.learn.signals.planes import mixed
 SHORT = SOUND | OPTIONS | {"n_channels": 8, "epochs": 6}
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 99), n=st.integers(1, 6))
 def test_mixed_spectra_are_mostly_their_own(seed, n):
     """Protects the mixture: each is itself, or rounded between itself and another, up to half."""

@@ -16,7 +16,7 @@ SOUND = {"rate": 8000.0, "hop": 640, "random_state": 0}
 OPTIONS = {"spectrum": "128/64/10", "model": "separable"}
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 99), n=st.integers(1, 4), frames=st.integers(2, 9))
 def test_each_variation_is_the_described_one(seed, n, frames):
     """Protects the parts of a variation against slow versions: moves, noise, what is hidden."""

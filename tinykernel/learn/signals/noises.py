@@ -28,7 +28,7 @@ _STEEPEST = 2.0
 _BY_BAND, _BLOWS, _BLOW, _FALL = 5, 0.03, (8, 32), 4
 _VOICES = 5  # of babble, at most.
 # Share of the words that stand between voices, and levels that these are softer at most: 12 dB.
-_BETWEEN, _SOFTER = 0.5, 16
+_BETWEEN, _MOST_BELOW = 0.5, 16
 
 
 def mixed_levels(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -104,7 +104,7 @@ class Noises:
         for row in np.flatnonzero(rng.random(len(planes)) < _BETWEEN):
             voice, word = self._heard(self.voices, 1, planes.shape[1], rng), words[row]
             level = loudness(planes[row, word][None], 9) - loudness(voice[None], 9)
-            voice += level[0] - rng.integers(0, _SOFTER + 1)
+            voice += level[0] - rng.integers(0, _MOST_BELOW + 1)
             between[row, ~word] = np.maximum(voice[~word], 0)
         return between
 
